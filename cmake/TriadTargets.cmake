@@ -1,0 +1,49 @@
+# One helper per kind of target, so that every target gets the same warnings, sanitizers and alias.
+
+find_program(TRIAD_CCACHE ccache)
+if(TRIAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIAD_CCACHE})
+endif()
+
+# Linked privately and only inside this build, so that nothing leaks to consumers.
+add_library(triad_build_flags INTERFACE)
+target_compile_options(triad_build_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-unused-parameter
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Wno-unknown-warning-option>
+  $<$<BOOL:${TRIAD_WERROR}>:-Werror>)
+if(TRIAD_SANITIZE)
+  target_compile_options(triad_build_flags INTERFACE
+    -fsanitize=${TRIAD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(triad_build_flags INTERFACE -fsanitize=${TRIAD_SANITIZE})
+endif()
+
+# triad_library(core_tensor SOURCES a.cc b.cc PUBLIC triad::core_base absl::status PRIVATE ...)
+# Makes target triad_core_tensor with alias triad::core_tensor; headers are included by repo-root path.
+function(triad_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(triad_${name} STATIC ${ARG_SOURCES})
+  add_library(triad::${name} ALIAS triad_${name})
+  target_include_directories(triad_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(triad_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:triad_build_flags>)
+endfunction()
+
+# triad_binary(triad-server SOURCES main.cc LINK triad::server)
+function(triad_binary name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} triad_build_flags)
+endfunction()
+
+# triad_test(unit_base LABEL unit SOURCES ... LINK ...): one googletest binary; each TEST becomes a ctest of its own.
+function(triad_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(triad_${name} ${ARG_SOURCES})
+  target_include_directories(triad_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(triad_${name} PRIVATE ${ARG_LINK} GTest::gmock_main triad_build_flags)
+  gtest_discover_tests(triad_${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

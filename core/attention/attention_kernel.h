@@ -1,0 +1,45 @@
+// The contract of every kernel: a problem becomes independent work items; any thread computes any item.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/attention/attention_problem.h"
+#include "core/base/scratch.h"
+
+namespace triad {
+
+// Rows [row_begin, row_end) of one (sequence, kv head). Rows fold the queries that share this kv head, query-major:
+// row r is query r / group of head kv_head * group + r % group. Items of a problem write disjoint outputs.
+struct WorkItem {
+  int64_t sequence = 0;
+  int64_t kv_head = 0;
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+  double flop = 0;   // that will be executed, padding of tiles included
+};
+
+class AttentionKernel {
+ public:
+  virtual ~AttentionKernel() = default;
+
+  // "reference", "tiled".
+  virtual absl::string_view name() const = 0;
+
+  // Splits `problem` so that its items together write every element of the outputs: rows past query_length too, and sequences
+  // without keys. How it splits depends on the problem alone, never on threads or load: bytes must not.
+  virtual std::vector<WorkItem> Plan(const AttentionProblem& problem) const = 0;
+
+  // Computes one item of Plan(problem). Thread-safe; `scratch` is the calling thread's, and is Reset here.
+  // INTERNAL: a foreign library failed. Blocks for as long as the work takes.
+  virtual absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
+                           Scratch& scratch) const = 0;
+};
+
+// Runs all items on the calling thread. For tests, benches and whoever wants attention without a server.
+absl::Status RunAll(const AttentionKernel& kernel, const AttentionProblem& problem, const AttentionOutputs& outputs,
+                    Scratch& scratch);
+
+}  // namespace triad

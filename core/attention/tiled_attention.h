@@ -1,0 +1,31 @@
+// The fast kernel: tiles of scores, never the whole matrix. Both products of a tile are oneDNN primitives, the softmax
+// between them is Highway.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/attention/attention_kernel.h"
+#include "core/base/cpu.h"
+
+namespace triad {
+
+class TiledAttention final : public AttentionKernel {
+ public:
+  // `isa` decides whether bf16 is multiplied as bf16 (AVX512-BF16) or widened when packed. Capping it below the machine's is legal.
+  // INTERNAL when oneDNN cannot make an engine.
+  static absl::StatusOr<std::unique_ptr<TiledAttention>> Create(InstructionSet isa);
+  ~TiledAttention() override;
+
+  absl::string_view name() const override { return "tiled"; }
+  std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;
+  absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
+                   Scratch& scratch) const override;
+
+ private:
+  class Impl;
+  explicit TiledAttention(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace triad

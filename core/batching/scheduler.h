@@ -1,0 +1,77 @@
+// The rolling list: every accepted request's work items, taken by a pool of compute threads one at a time.
+//
+// There are no rounds. A request waits in the queue until the list has room (max_batch_tokens, max_batch_flop; an idle list always
+// has room for one), joins it whole, and its items are taken in the order of TakeNext (schedule_policy.h): priority, then
+// virtual finish time, longest first within a request. An idle server therefore starts at once, and a batch grows only while
+// the pool is busy. All decisions are pure functions in schedule_policy.h and admission_policy.h; this class carries them out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/batching/task.h"
+
+namespace triad {
+
+struct SchedulerOptions {
+  int threads = 1;                                         // compute threads, >= 1
+  int64_t max_in_flight_bytes = int64_t{2} << 30;          // queued, listed and running together
+  int64_t max_in_flight_tasks = 4096;                      // likewise
+  Duration max_queue_time = std::chrono::seconds(10);      // then RESOURCE_EXHAUSTED
+  int64_t max_batch_tokens = 16384;                        // in the list; one larger task runs alone
+  double max_batch_flop = 50e9;                            // in the list; likewise
+  double max_inline_flop = 5e6;                            // run by the submitter itself when nothing is in flight
+};
+
+// Why a task did not run to its end, for metrics.
+enum class Refusal { kBytes, kTasks, kDraining, kQueueTime, kDeadline, kCancelled };
+
+// Told what happens, with no lock held, from any thread. Must be fast and must not call back.
+class SchedulerObserver {
+ public:
+  virtual ~SchedulerObserver() = default;
+  // A task joined the list beside `tasks` - 1 others; the list then held `tasks` and `tokens`.
+  virtual void OnListed(int64_t tasks, int64_t tokens) {}
+  virtual void OnRefused(Refusal reason) {}
+};
+
+// For gauges; values of one instant.
+struct SchedulerLoad {
+  int64_t queued_tasks = 0;      // waiting for room in the list
+  int64_t listed_tasks = 0;      // in the list, running included
+  int64_t in_flight_bytes = 0;
+};
+
+// Names a task for Cancel. 0 names none.
+using TaskId = uint64_t;
+
+class Scheduler {
+ public:
+  // `clock` and `observer` (may be null) outlive the scheduler. INVALID_ARGUMENT when an option is out of range.
+  static absl::StatusOr<std::unique_ptr<Scheduler>> Create(const SchedulerOptions& options, Clock& clock,
+                                                           SchedulerObserver* observer);
+
+  virtual ~Scheduler() = default;   // as Stop
+
+  // Takes ownership of `task` only when it returns an id; Finish will then be called once. Never waits for others.
+  // When nothing is in flight and the task is small (max_inline_flop), runs it here and calls Finish before returning, with id 0.
+  // RESOURCE_EXHAUSTED: a bound is reached; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has passed
+  // already. INVALID_ARGUMENT: the task alone is larger than max_in_flight_bytes.
+  virtual absl::StatusOr<TaskId> Submit(std::unique_ptr<Task>& task) = 0;
+
+  // Ends a task early with CANCELLED: at once when it is queued, between items when it is running. Nothing when it has ended.
+  virtual void Cancel(TaskId id) = 0;
+
+  // New tasks are refused from here on; those accepted run on.
+  virtual void BeginDrain() = 0;
+  // Waits until nothing is in flight, or until `deadline`. True: nothing is.
+  virtual bool WaitIdle(Time deadline) = 0;
+  // Ends what is queued with UNAVAILABLE, lets running items finish, joins the threads. Idempotent.
+  virtual void Stop() = 0;
+
+  virtual SchedulerLoad load() const = 0;
+};
+
+}  // namespace triad
