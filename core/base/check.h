@@ -5,10 +5,10 @@
 #include <cstdlib>
 
 // Ends the process, saying which invariant broke and where, when `condition` is false.
-#define TRIAD_CHECK(condition, invariant)                                                           \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
+#define TRIAD_CHECK(condition, invariant)                                                                    \
+  do {                                                                                                       \
+    if (!(condition)) {                                                                                      \
       std::fprintf(stderr, "%s:%d: broken invariant: %s (%s)\n", __FILE__, __LINE__, invariant, #condition); \
-      std::abort();                                                                                 \
-    }                                                                                               \
+      std::abort();                                                                                          \
+    }                                                                                                        \
   } while (false)

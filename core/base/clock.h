@@ -20,7 +20,8 @@ class Clock {
 
   virtual Time Now() const = 0;
 
-  // Waits on `cv` until it is signalled, spuriously, or `deadline` has come on this clock. `mu` is held on entry and return.
+  // Waits on `cv` until it is signalled, spuriously, or `deadline` has come on this clock. `mu` is held on entry and
+  // return.
   virtual void WaitUntil(CondVar& cv, Mutex& mu, Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) = 0;
 };
 

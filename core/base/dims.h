@@ -22,8 +22,8 @@ inline std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
   return sum;
 }
 
-// The product of `factors` (1 when empty), or nullopt when it does not fit. A zero factor gives 0 only when the others' product
-// fits too, so that an absurd shape is refused whatever its order.
+// The product of `factors` (1 when empty), or nullopt when it does not fit. A zero factor gives 0 only when the others'
+// product fits too, so that an absurd shape is refused whatever its order.
 inline std::optional<int64_t> CheckedProduct(absl::Span<const int64_t> factors) {
   int64_t product = 1;
   bool zero = false;

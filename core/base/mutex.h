@@ -1,7 +1,7 @@
 // std::mutex and std::condition_variable with Clang's thread-safety annotations.
 //
-// Not absl::Mutex: the distribution's Abseil is not instrumented, and ThreadSanitizer reports correctly locked code that
-// uses it (DECISIONS.md, "Our own Mutex").
+// Not absl::Mutex: the distribution's Abseil is not instrumented, and ThreadSanitizer reports correctly locked code
+// that uses it (DECISIONS.md, "Our own Mutex").
 #pragma once
 
 #include <chrono>

@@ -9,8 +9,8 @@
 
 namespace triad {
 namespace {
-constexpr int64_t kAlignment = 64;              // a cache line, and the widest vector
-constexpr int64_t kFirstBlockBytes = 1 << 20;   // holds the tiles of common shapes
+constexpr int64_t kAlignment = 64;             // a cache line, and the widest vector
+constexpr int64_t kFirstBlockBytes = 1 << 20;  // holds the tiles of common shapes
 }  // namespace
 
 void Scratch::FreeAligned::operator()(std::byte* block) const { std::free(block); }

@@ -1,5 +1,5 @@
-// Memory that one thread reuses from work item to work item, so that steady state allocates nothing (fresh pages cost more
-// than the work on them).
+// Memory that one thread reuses from work item to work item, so that steady state allocates nothing (fresh pages cost
+// more than the work on them).
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ class Scratch {
   // Takes back everything handed out. Keeps the memory, as one block that would have held it all.
   void Reset();
 
-  // `count` elements, aligned to 64 bytes, uninitialised, valid until Reset. Dies (a bug in the caller) on a negative count;
-  // count is a size the caller has bounded.
+  // `count` elements, aligned to 64 bytes, uninitialised, valid until Reset. Dies (a bug in the caller) on a negative
+  // count; count is a size the caller has bounded.
   template <class T>
   T* Allocate(int64_t count) {
     return reinterpret_cast<T*>(AllocateBytes(count * static_cast<int64_t>(sizeof(T))));
@@ -40,10 +40,10 @@ class Scratch {
 
   std::byte* AllocateBytes(int64_t bytes);
 
-  std::vector<Block> blocks_;      // the last one is being filled
-  int64_t block_bytes_ = 0;        // size of the last block
-  int64_t used_bytes_ = 0;         // of the last block
-  int64_t capacity_bytes_ = 0;     // of all blocks
+  std::vector<Block> blocks_;   // the last one is being filled
+  int64_t block_bytes_ = 0;     // size of the last block
+  int64_t used_bytes_ = 0;      // of the last block
+  int64_t capacity_bytes_ = 0;  // of all blocks
 };
 
 }  // namespace triad

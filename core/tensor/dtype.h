@@ -12,10 +12,14 @@ enum class DType : uint8_t { kF32, kBf16, kF16, kBool };
 
 constexpr int64_t ByteSize(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return 4;
-    case DType::kBf16: return 2;
-    case DType::kF16: return 2;
-    case DType::kBool: return 1;
+    case DType::kF32:
+      return 4;
+    case DType::kBf16:
+      return 2;
+    case DType::kF16:
+      return 2;
+    case DType::kBool:
+      return 1;
   }
   return 0;
 }

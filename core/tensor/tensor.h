@@ -35,7 +35,8 @@ struct TensorView {
 class Tensor {
  public:
   Tensor() = default;
-  // Zero-filled. INVALID_ARGUMENT when a dimension is negative or the size does not fit; RESOURCE_EXHAUSTED when there is no memory.
+  // Zero-filled. INVALID_ARGUMENT when a dimension is negative or the size does not fit; RESOURCE_EXHAUSTED when there
+  // is no memory.
   static absl::StatusOr<Tensor> Zeros(DType dtype, Shape shape);
   static absl::StatusOr<Tensor> CopyFrom(const TensorView& view);
 
@@ -51,6 +52,9 @@ class Tensor {
   struct Free {
     void operator()(std::byte* data) const;
   };
+
+  // As Zeros, but uninitialised.
+  static absl::StatusOr<Tensor> Allocate(DType dtype, Shape shape);
 
   DType dtype_ = DType::kF32;
   Shape shape_ = {0};
