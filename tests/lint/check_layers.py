@@ -1,0 +1,82 @@
+"""Who may include what (the ladder of ARCHITECTURE.md). One rule per line; a file obeys every rule whose room it is in."""
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Iterator
+
+import source_tree
+
+# Each may include what stands to its left.
+LADDER = ["core/base", "core/tensor", "core/attention", "core/layer", "core/batching", "server"]
+
+GRPC = ["grpc*/*", "grpc*.h"]
+PROTOBUF = ["google/protobuf/*", "*.pb.h"]
+PROMETHEUS = ["prometheus/*"]
+CIVETWEB = ["CivetServer.h", "civetweb.h"]
+ONEDNN = ["dnnl*", "oneapi/dnnl/*"]
+HIGHWAY = ["hwy/*"]
+CLI = ["CLI/*"]
+TESTS = ["gtest/*", "gmock/*", "benchmark/*", "tests/*"]
+
+# (files, what they must not include, why)
+FORBIDDEN = [
+    ("core/*", GRPC + PROTOBUF + PROMETHEUS + CIVETWEB + ["client/*", "triad/*"], "core knows no wire and no metrics"),
+    ("core/*", TESTS, "production code knows no tests"),
+    ("server/*", TESTS + ["client/*"], "the server knows neither its tests nor its client"),
+    ("client/src/*", ["core/*", "server/*"] + TESTS, "the client library stands alone"),
+    ("client/include/*", ["core/*", "server/*", "client/*"] + TESTS, "the client library stands alone"),
+    ("client/include/*", GRPC + PROTOBUF, "users of the client compile without gRPC and protobuf"),
+    ("client/tools/*", ["server/*", "core/attention/*", "core/layer/*", "core/batching/*"] + TESTS,
+     "a tool may use core/base and core/tensor"),
+    ("client/tools/*", GRPC, "tools speak through the client library"),
+]
+
+# (what, the only files that may include it)
+ONLY_IN = [
+    (ONEDNN, ["core/attention/onednn_matmul.*", "tests/bench/*"]),
+    (HIGHWAY, ["core/attention/*_simd.*", "core/attention/*-inl.h", "core/attention/*_kernel.cc", "tests/*"]),
+    (PROMETHEUS, ["server/metrics*", "server/server.cc", "tests/*"]),
+    (CIVETWEB, ["server/http*", "tests/*"]),
+    (CLI, ["client/tools/*", "client/quickstart/*", "tests/*"]),
+]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+
+def matches(name: str, patterns: list) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def broken_rule(name: str, included: str) -> str:
+    """Why file `name` must not include `included`; empty when it may."""
+    rung = next((i for i, room in enumerate(LADDER) if name.startswith(room + "/")), None)
+    target = next((i for i, room in enumerate(LADDER) if included.startswith(room + "/")), None)
+    if rung is not None and target is not None and target > rung:
+        return f"{LADDER[rung]} stands below {LADDER[target]}"
+    for room, forbidden, reason in FORBIDDEN:
+        if fnmatch(name, room) and matches(included, forbidden):
+            return reason
+    for what, allowed in ONLY_IN:
+        if matches(included, what) and not matches(name, allowed):
+            return "only " + ", ".join(allowed) + " may"
+    if included.startswith(("./", "../")):
+        return "paths start at the root of the repository"
+    return ""
+
+
+def check(root: Path) -> Iterator[str]:
+    for path in source_tree.files(root, *source_tree.CPP_SUFFIXES):
+        name = path.relative_to(root).as_posix()
+        lines = source_tree.text(path).splitlines()
+        for number, line in enumerate(lines, start=1):
+            include = INCLUDE.match(line)
+            reason = broken_rule(name, include.group(1)) if include else ""
+            if reason:
+                yield f"{name}:{number}: includes {include.group(1)}, but {reason}"
+        if name.endswith(".h") and "#pragma once" not in lines and "-inl.h" not in name:
+            yield f"{name}:1: a header begins with #pragma once"
+
+
+if __name__ == "__main__":
+    source_tree.main(check)
