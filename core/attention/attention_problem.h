@@ -63,7 +63,7 @@ struct AttentionProblem {
   HeadRows query;
   HeadRows key;
   HeadRows value;
-  std::vector<Sequence> sequences;
+  std::vector<Sequence> sequences;         // those with q_len > 0: the others have nothing to write
 
   float scale = 1;
   float logit_softcap = 0;                 // 0: off
@@ -83,8 +83,8 @@ struct AttentionProblem {
   int64_t weights_head_stride = 0;
   int64_t weights_query_stride = 0;
   Shape output_shape;
-  Shape lse_shape;
-  Shape weights_shape;
+  Shape lse_shape;                         // [] unless return_lse
+  Shape weights_shape;                     // [] unless return_weights
   bool return_lse = false;
   bool return_weights = false;
 

@@ -48,6 +48,7 @@ struct AttentionLimits {
   int64_t max_head_dim = 2048;
   int64_t max_weights_bytes = int64_t{256} << 20;
   int64_t max_batch = 1 << 16;                        // sequences; each costs bookkeeping even when empty
+  int64_t max_message_bytes = int64_t{256} << 20;     // of output, lse and weights together: what the reply will hold
 };
 
 }  // namespace triad
