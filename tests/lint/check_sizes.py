@@ -11,6 +11,7 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 6
 
 NOT_A_FUNCTION = re.compile(r"\s*((if|for|while|switch|else|do|catch|namespace|class|struct|enum|union|return)\b|}|//)")
+NOT_CODE = re.compile(r'"(\\.|[^"\\])*"|//.*')
 OPENS_BODY = re.compile(r"\)[^;={}]*\{$")
 
 
@@ -43,6 +44,7 @@ def count_parameters(signature: str) -> int:
 
 def functions(lines: list) -> Iterator[Function]:
     """Function bodies of formatted code: a signature that opens a brace, up to the brace that closes at its indentation."""
+    lines = [NOT_CODE.sub("", line).rstrip() for line in lines]
     for end_of_signature, line in enumerate(lines):
         if not OPENS_BODY.search(line):
             continue
