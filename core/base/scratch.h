@@ -23,7 +23,7 @@ class Scratch {
   void Reset();
 
   // `count` elements, aligned to 64 bytes, uninitialised, valid until Reset. Dies (a bug in the caller) on a negative
-  // count; count is a size the caller has bounded.
+  // count; count is a size the caller has bounded. Throws std::bad_alloc, and stays as it was, when there is no memory.
   template <class T>
   T* Allocate(int64_t count) {
     return reinterpret_cast<T*>(AllocateBytes(count * static_cast<int64_t>(sizeof(T))));

@@ -1,9 +1,10 @@
 // The rolling list: every accepted request's work items, taken by a pool of compute threads one at a time.
 //
-// There are no rounds. A request waits in the queue until the list has room (max_batch_tokens, max_batch_flop; an idle list always
-// has room for one), joins it whole, and its items are taken in the order of TakeNext (schedule_policy.h): priority, then
-// virtual finish time, longest first within a request. An idle server therefore starts at once, and a batch grows only while
-// the pool is busy. All decisions are pure functions in schedule_policy.h and admission_policy.h; this class carries them out.
+// There are no rounds. A request waits in the queue until the list has room (max_batch_tokens, max_batch_flop; one
+// larger than either has a place of its own), joins it whole, and its items are taken in the order of RollingList
+// (schedule_policy.h): priority, then virtual finish time, longest first within a request. An idle server therefore
+// starts at once, and a batch grows only while the pool is busy. All decisions are pure functions in schedule_policy.h,
+// admission_policy.h and retry_hint.h; this class carries them out.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@
 namespace triad {
 
 struct SchedulerOptions {
-  int threads = 1;                                         // compute threads, >= 1
-  int64_t max_in_flight_bytes = int64_t{2} << 30;          // queued, listed and running together
-  int64_t max_in_flight_tasks = 4096;                      // likewise
-  Duration max_queue_time = std::chrono::seconds(10);      // then RESOURCE_EXHAUSTED
-  int64_t max_batch_tokens = 16384;                        // in the list; one larger task runs alone
-  double max_batch_flop = 50e9;                            // in the list; likewise
-  double max_inline_flop = 5e6;                            // run by the submitter itself when nothing is in flight
+  int threads = 1;                                     // compute threads, >= 1
+  int64_t max_in_flight_bytes = int64_t{2} << 30;      // queued, listed and running together
+  int64_t max_in_flight_tasks = 4096;                  // likewise
+  Duration max_queue_time = std::chrono::seconds(10);  // then RESOURCE_EXHAUSTED
+  int64_t max_batch_tokens = 16384;                    // in the list, beside one task that is larger
+  double max_batch_flop = 50e9;                        // in the list; likewise
+  double max_inline_flop = 5e6;                        // run by the submitter itself when nothing is in flight
 };
 
 // Why a task did not run to its end, for metrics.
@@ -32,15 +33,16 @@ enum class Refusal { kBytes, kTasks, kDraining, kQueueTime, kDeadline, kCancelle
 class SchedulerObserver {
  public:
   virtual ~SchedulerObserver() = default;
-  // A task joined the list beside `tasks` - 1 others; the list then held `tasks` and `tokens`.
+  // A task joined the list beside `tasks` - 1 others; the list then held `tasks` and `tokens`. One that its submitter
+  // runs is a list of its own.
   virtual void OnListed(int64_t tasks, int64_t tokens) {}
   virtual void OnRefused(Refusal reason) {}
 };
 
 // For gauges; values of one instant.
 struct SchedulerLoad {
-  int64_t queued_tasks = 0;      // waiting for room in the list
-  int64_t listed_tasks = 0;      // in the list, running included
+  int64_t queued_tasks = 0;  // waiting for room in the list
+  int64_t listed_tasks = 0;  // in the list, running included
   int64_t in_flight_bytes = 0;
 };
 
@@ -53,25 +55,29 @@ class Scheduler {
   static absl::StatusOr<std::unique_ptr<Scheduler>> Create(const SchedulerOptions& options, Clock& clock,
                                                            SchedulerObserver* observer);
 
-  virtual ~Scheduler() = default;   // as Stop
+  virtual ~Scheduler() = default;  // as Stop
 
   // Takes ownership of `task` only when it returns an id; Finish will then be called once. Never waits for others.
-  // When nothing is in flight and the task is small (max_inline_flop), runs it here and calls Finish before returning, with id 0.
-  // RESOURCE_EXHAUSTED: a bound is reached; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has passed
-  // already. INVALID_ARGUMENT: the task alone is larger than max_in_flight_bytes.
+  // When nothing is in flight and the task is small (max_inline_flop), runs it here and calls Finish before returning,
+  // with id 0. RESOURCE_EXHAUSTED: a bound is reached; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED:
+  // it has passed already. INVALID_ARGUMENT: the task alone is larger than max_in_flight_bytes.
   virtual absl::StatusOr<TaskId> Submit(std::unique_ptr<Task>& task) = 0;
 
-  // Ends a task early with CANCELLED: at once when it is queued, between items when it is running. Nothing when it has ended.
+  // Ends a task early with CANCELLED: at once when it is queued, between items when it is running. Nothing when it has
+  // ended.
   virtual void Cancel(TaskId id) = 0;
 
   // New tasks are refused from here on; those accepted run on.
   virtual void BeginDrain() = 0;
   // Waits until nothing is in flight, or until `deadline`. True: nothing is.
   virtual bool WaitIdle(Time deadline) = 0;
-  // Ends what is queued with UNAVAILABLE, lets running items finish, joins the threads. Idempotent.
+  // Ends with UNAVAILABLE what has not ended, lets running items finish, joins the threads. Idempotent. Not from a
+  // task.
   virtual void Stop() = 0;
 
   virtual SchedulerLoad load() const = 0;
+  // When a client that is refused now should come back: roughly the time in which what waits will have been computed.
+  virtual Duration retry_after() const = 0;
 };
 
 }  // namespace triad

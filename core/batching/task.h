@@ -13,16 +13,16 @@ enum class Priority : uint8_t { kNormal, kLow };
 
 // What scheduling decides by. Constant from Submit on.
 struct TaskCost {
-  int64_t tokens = 0;    // query tokens, over all sequences
-  int64_t bytes = 0;     // of request and reply, held until Finish
-  double flop = 0;       // sum over the items
+  int64_t tokens = 0;  // query tokens, over all sequences
+  int64_t bytes = 0;   // of request and reply, held until Finish
+  double flop = 0;     // sum over the items
 };
 
 // When things happened, on the scheduler's clock.
 struct TaskTimes {
-  Time accepted;     // Submit
-  Time started;      // its first item began; == finished when none did
-  Time finished;     // its last item ended
+  Time accepted;  // Submit
+  Time started;   // its first item began; == finished when none did
+  Time finished;  // its last item ended
 };
 
 class Task {
@@ -37,13 +37,15 @@ class Task {
   virtual int64_t item_count() const = 0;
   virtual double item_flop(int64_t item) const = 0;
 
-  // Computes item `item`. Different items may run at once on different threads; each runs exactly once unless the task ends early.
-  // A failure ends the task with that status.
+  // Computes item `item`. Different items may run at once on different threads; each runs exactly once unless the task
+  // ends early. A failure ends the task with that status; so does an exception (std::bad_alloc RESOURCE_EXHAUSTED,
+  // others INTERNAL). `scratch` is the thread's own, already reset.
   virtual absl::Status RunItem(int64_t item, Scratch& scratch) = 0;
 
-  // The end, called exactly once, with no lock held, after the last RunItem has returned, on whichever thread got there.
-  // OK: every item ran. Otherwise CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (waited too long), UNAVAILABLE (stopped), or the
-  // item's own error. Must not block. The scheduler destroys the task right after.
+  // The end, called exactly once, with no lock held, after the last RunItem has returned, on whichever thread got
+  // there. OK: every item ran. Otherwise CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (waited too long),
+  // UNAVAILABLE (stopped), or the item's own error. Must not block or throw. The scheduler destroys the task right
+  // after.
   virtual void Finish(absl::Status status, const TaskTimes& times) = 0;
 };
 
