@@ -9,7 +9,7 @@ import source_tree
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
 FLAG = re.compile(r"^ABSL_FLAG\([^,]+,\s*(\w+)", re.MULTILINE)
-METRIC = re.compile(r'"(triad_[a-z0-9_]+)"')
+METRIC = re.compile(r'"((?:triad|process)_[a-z0-9_]+)"')
 IN_TREE = ("core/", "server/", "client/", "proto/", "tests/", "scripts/")
 
 

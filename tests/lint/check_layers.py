@@ -35,7 +35,8 @@ FORBIDDEN = [
 # (what, the only files that may include it)
 ONLY_IN = [
     (ONEDNN, ["core/attention/onednn_matmul.*", "tests/bench/*"]),
-    (HIGHWAY, ["core/attention/*_simd.*", "core/attention/*-inl.h", "core/attention/*_kernel.cc", "tests/*"]),
+    (HIGHWAY, ["core/attention/score_math-inl.h", "core/attention/score_modifiers.cc",
+                "core/attention/score_tile.cc", "tests/bench/*"]),
     (PROMETHEUS, ["server/metrics*", "server/server.cc", "tests/*"]),
     (CIVETWEB, ["server/http*", "tests/*"]),
     (CLI, ["client/tools/*", "client/quickstart/*", "tests/*"]),
