@@ -8,7 +8,7 @@ endif()
 # Linked privately and only inside this build, so that nothing leaks to consumers.
 add_library(triad_build_flags INTERFACE)
 target_compile_options(triad_build_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-unused-parameter
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-unused-parameter -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Wno-unknown-warning-option>
   $<$<BOOL:${TRIAD_WERROR}>:-Werror>)
 if(TRIAD_SANITIZE)
