@@ -25,14 +25,14 @@ bool HasRoom(const ListLoad& list, int64_t tokens, double flop, const ListBudget
   return list.tokens <= budget.max_tokens - tokens && list.flop + flop <= budget.max_flop;
 }
 
-std::vector<WorkItem> LongestFirst(const Task& task) {
+std::vector<ScheduledItem> LongestFirst(const Task& task) {
   const int64_t count = task.item_count();
-  std::vector<WorkItem> items;
+  std::vector<ScheduledItem> items;
   items.reserve(static_cast<size_t>(count));
   for (int64_t item = 0; item < count; ++item) {
     items.push_back({.item = item, .flop = BoundedFlop(task.item_flop(item))});
   }
-  const auto longer = [](const WorkItem& a, const WorkItem& b) { return a.flop > b.flop; };
+  const auto longer = [](const ScheduledItem& a, const ScheduledItem& b) { return a.flop > b.flop; };
   if (!std::is_sorted(items.begin(), items.end(), longer)) std::stable_sort(items.begin(), items.end(), longer);
   return items;
 }
@@ -92,7 +92,7 @@ std::optional<RollingList::Taken> RollingList::TakeNext() {
     if (lane.takeable.empty()) continue;
     auto node = lane.takeable.extract(lane.takeable.begin());
     ScheduledTask& task = *node.value();
-    const WorkItem item = task.items[task.next_item++];
+    const ScheduledItem item = task.items[task.next_item++];
     lane.virtual_time += item.flop / static_cast<double>(lane.tasks);
     const double taken_flop = std::min(item.flop, task.flop_left);
     task.flop_left -= taken_flop;

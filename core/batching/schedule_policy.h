@@ -38,22 +38,23 @@ struct ListLoad {
 // runs. An empty list has room for any.
 bool HasRoom(const ListLoad& list, int64_t tokens, double flop, const ListBudget& budget);
 
-struct WorkItem {
+// One item of a task, as the list counts it.
+struct ScheduledItem {
   int64_t item = 0;  // as in Task::RunItem
   double flop = 0;   // >= 0 and finite
 };
 
 // The items of `task` in the order in which they are taken: longest first, then by number. Estimates that are negative
 // or no number count as 0.
-std::vector<WorkItem> LongestFirst(const Task& task);
+std::vector<ScheduledItem> LongestFirst(const Task& task);
 
 // A task as the list sees it. The caller owns it and keeps it in place from Enqueue to Leave.
 struct ScheduledTask {
   uint64_t id = 0;  // unique; earlier ones have smaller ids
   Priority priority = Priority::kNormal;
   int64_t tokens = 0;
-  double flop = 0;              // of all items
-  std::vector<WorkItem> items;  // in the order of LongestFirst, not empty
+  double flop = 0;                   // of all items
+  std::vector<ScheduledItem> items;  // in the order of LongestFirst, not empty
 
   bool has_items_left() const { return next_item < items.size(); }
 
@@ -79,7 +80,7 @@ class RollingList {
 
   struct Taken {
     ScheduledTask* task = nullptr;
-    WorkItem item;
+    ScheduledItem item;
   };
   // Takes the next item of the list; nullopt when all are taken. LOW only when NORMAL has none.
   std::optional<Taken> TakeNext();

@@ -170,7 +170,7 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
 void RollingScheduler::RunInline(Entry& entry) {
   observer_.OnListed(/*tasks=*/1, entry.tokens);
   Time now = entry.times.started = entry.times.finished = clock_.Now();
-  for (const WorkItem& item : entry.items) {
+  for (const ScheduledItem& item : entry.items) {
     if (entry.deadline <= now) {
       entry.refusal = Refusal::kDeadline;
       entry.status = EarlyEnd(Refusal::kDeadline, options_);
