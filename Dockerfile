@@ -36,6 +36,6 @@ ENV TRIAD_LISTEN=0.0.0.0:8470 \
     TRIAD_HTTP_LISTEN=0.0.0.0:8471
 EXPOSE 8470 8471
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
-  CMD ["triad", "health", "--address=127.0.0.1:8470"]
+  CMD ["triad", "health", "--target=127.0.0.1:8470"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["triad-server"]

@@ -1,4 +1,7 @@
-"""Who may include what (the ladder of ARCHITECTURE.md). One rule per line; a file obeys every rule whose room it is in."""
+"""Who may include what (the ladder of ARCHITECTURE.md), and one meaning for a name.
+
+One rule per line; a file obeys every rule whose room it is in.
+"""
 
 import re
 from fnmatch import fnmatch
@@ -35,13 +38,14 @@ FORBIDDEN = [
 # (what, the only files that may include it)
 ONLY_IN = [
     (ONEDNN, ["core/attention/onednn_matmul.*", "tests/bench/*"]),
-    (HIGHWAY, ["core/attention/score_math-inl.h", "core/attention/score_modifiers.cc",
-                "core/attention/score_tile.cc", "tests/bench/*"]),
+    (HIGHWAY, ["core/attention/*-inl.h", "core/attention/pack_tile.cc", "core/attention/score_modifiers.cc",
+               "core/attention/score_tile.cc", "tests/bench/*"]),
     (PROMETHEUS, ["server/metrics*", "server/server.cc", "tests/*"]),
     (CIVETWEB, ["server/http*", "tests/*"]),
     (CLI, ["client/tools/*", "client/quickstart/*", "tests/*"]),
 ]
 
+TYPE = re.compile(r"^(?:struct|class|enum class|enum) (?:ABSL_\w+ )?(\w+)[^;]*\{", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -66,7 +70,21 @@ def broken_rule(name: str, included: str) -> str:
     return ""
 
 
+def double_names(root: Path) -> Iterator[str]:
+    """core and server share a namespace: two types of one name would be mixed up by the linker, without a word."""
+    seen = {}
+    for path in source_tree.files(root, ".h"):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(("core/", "server/")):
+            continue
+        for kind in TYPE.findall(source_tree.text(path)):
+            if kind in seen:
+                yield f"{name}:1: {kind} is a type in {seen[kind]} already"
+            seen[kind] = name
+
+
 def check(root: Path) -> Iterator[str]:
+    yield from double_names(root)
     for path in source_tree.files(root, *source_tree.CPP_SUFFIXES):
         name = path.relative_to(root).as_posix()
         lines = source_tree.text(path).splitlines()

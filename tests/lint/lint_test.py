@@ -39,6 +39,10 @@ class LayersTest(unittest.TestCase):
         header = '#pragma once\n#include "triad/v1/attention.pb.h"\n'
         self.assertEqual(len(findings(check_layers.check, client__include__triad__a_h=header)), 1)
 
+    def test_two_types_of_one_name_are_found(self):
+        header = "#pragma once\nstruct Item {\n};\n"
+        self.assertEqual(len(findings(check_layers.check, core__base__a_h=header, core__tensor__b_h=header)), 1)
+
     def test_a_header_needs_its_guard(self):
         self.assertEqual(len(findings(check_layers.check, core__base__a_h="int a;\n")), 1)
 
