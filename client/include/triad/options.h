@@ -25,7 +25,7 @@ struct ClientOptions {
   // "host:port", "unix:relative/path", "unix:///absolute/path" (or "unix:/absolute/path"), or any other gRPC target.
   std::string target = "127.0.0.1:8470";
   // Connections to the target; a call takes the one with the fewest calls in flight. One is enough for calls made one
-  // at a time; with several in flight, 2 to 4 gained 15-31 % over TCP and 4-8 % over a unix socket.
+  // at a time; with many in flight, several gained 15-31 % over TCP and 4-8 % over a unix socket.
   int channels = 1;
   // Largest message this client sends or receives. The server has a bound of its own, which is checked too.
   int64_t max_message_bytes = int64_t{256} << 20;
@@ -35,8 +35,8 @@ struct ClientOptions {
 };
 
 struct CallOptions {
-  // For the call as a whole, retries and pauses included; then it returns DEADLINE_EXCEEDED. Must be > 0.
-  // absl::InfiniteDuration(): no bound.
+  // For the call as a whole, retries and pauses included; then it returns DEADLINE_EXCEEDED (at once, when
+  // this is not > 0). absl::InfiniteDuration(): no bound.
   absl::Duration timeout = kDefaultTimeout;
   // The call returns CANCELLED soon after a stop is requested: by std::stop_source::request_stop(), from any thread.
   std::stop_token cancel;

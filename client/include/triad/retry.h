@@ -19,7 +19,7 @@ namespace triad::client {
 // deadline.
 struct RetryOptions {
   int max_attempts = 5;  // the first included; 1: no retries
-  absl::Duration initial_backoff = absl::Milliseconds(50);
+  absl::Duration initial_backoff = absl::Milliseconds(100);
   double multiplier = 2;
   absl::Duration max_backoff = absl::Seconds(2);
 };

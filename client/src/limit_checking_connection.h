@@ -1,0 +1,25 @@
+// Refuses what cannot succeed before it is sent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "client/src/runtime.h"
+#include "triad/connection.h"
+
+namespace triad::client {
+
+struct LimitOptions {
+  int64_t max_message_bytes = 0;  // this client's own
+  std::string target;             // named in messages about the server's
+};
+
+// A connection that checks requests by check_request.h before `next` sees them. The server's limits are asked for by
+// the first call that needs them, and kept; several first calls at a time may each ask. If that fails, so does the
+// call, with the same status; a server that does not know GetServerInfo (UNIMPLEMENTED) has no limits that are known.
+// `runtime` keeps callbacks of AttendAsync from running within it when a request is refused at once.
+std::shared_ptr<Connection> MakeLimitCheckingConnection(std::shared_ptr<Connection> next, const LimitOptions& options,
+                                                        std::shared_ptr<Runtime> runtime);
+
+}  // namespace triad::client

@@ -1,0 +1,129 @@
+#include "client/src/retrying_connection.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "client/src/retry_policy.h"
+
+namespace triad::client {
+namespace {
+
+absl::Status CancelledInPause(const absl::Status& last) {
+  return absl::CancelledError(absl::StrCat("cancelled while waiting to retry after: ", last.message()));
+}
+
+// One call without a waiting thread: its attempts one after another. Owned by whichever callback comes next.
+template <class Reply>
+class AsyncRetry : public std::enable_shared_from_this<AsyncRetry<Reply>> {
+ public:
+  using Callback = std::function<void(absl::StatusOr<Reply>)>;
+  using Attempt = std::function<void(const CallOptions&, Callback)>;
+
+  AsyncRetry(std::shared_ptr<Runtime> runtime, const RetryOptions& retry, const CallOptions& options)
+      : runtime_(std::move(runtime)), retry_(retry), cancel_(options.cancel), deadline_(*runtime_, options.timeout) {}
+
+  // `attempt` makes one attempt; `done` gets the last one's result.
+  void Start(Attempt attempt, Callback done) {
+    attempt_ = std::move(attempt);
+    done_ = std::move(done);
+    Try();
+  }
+
+ private:
+  void Try() {
+    ++attempts_;
+    attempt_({.timeout = deadline_.Remaining(*runtime_), .cancel = cancel_},
+             [self = this->shared_from_this()](absl::StatusOr<Reply> result) { self->OnResult(std::move(result)); });
+  }
+
+  void OnResult(absl::StatusOr<Reply> result) {
+    if (result.ok()) return done_(std::move(result));
+    const auto delay = DecideRetry({.status = result.status(),
+                                    .attempts = attempts_,
+                                    .remaining = deadline_.Remaining(*runtime_),
+                                    .random = runtime_->Random()},
+                                   retry_);
+    if (!delay) return done_(std::move(result));
+    runtime_->RunAfter(*delay, cancel_, [self = this->shared_from_this(), last = result.status()] {
+      if (self->cancel_.stop_requested()) return self->done_(CancelledInPause(last));
+      self->Try();
+    });
+  }
+
+  const std::shared_ptr<Runtime> runtime_;
+  const RetryOptions retry_;
+  const std::stop_token cancel_;
+  const Deadline deadline_;
+  Attempt attempt_;
+  Callback done_;
+  int attempts_ = 0;
+};
+
+class RetryingConnection final : public Connection {
+ public:
+  RetryingConnection(std::shared_ptr<Connection> next, const RetryOptions& options, std::shared_ptr<Runtime> runtime)
+      : next_(std::move(next)), options_(options), runtime_(std::move(runtime)) {}
+
+  absl::StatusOr<AttendResponse> Attend(const AttendRequest& request, const CallOptions& options) override {
+    return Retry<AttendResponse>(options, [&](const CallOptions& once) { return next_->Attend(request, once); });
+  }
+
+  void AttendAsync(const AttendRequest& request, const CallOptions& options, AttendCallback done) override {
+    std::make_shared<AsyncRetry<AttendResponse>>(runtime_, options_, options)
+        ->Start([next = next_, request](const CallOptions& once,
+                                        AttendCallback ended) { next->AttendAsync(request, once, std::move(ended)); },
+                std::move(done));
+  }
+
+  absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions& options) override {
+    return next_->OpenAttendStream(options);
+  }
+
+  absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options) override {
+    return Retry<ServerInfo>(options, [&](const CallOptions& once) { return next_->GetServerInfo(once); });
+  }
+
+  void GetServerInfoAsync(const CallOptions& options, ServerInfoCallback done) override {
+    std::make_shared<AsyncRetry<ServerInfo>>(runtime_, options_, options)
+        ->Start([next = next_](const CallOptions& once,
+                               ServerInfoCallback ended) { next->GetServerInfoAsync(once, std::move(ended)); },
+                std::move(done));
+  }
+
+  absl::StatusOr<Health> CheckHealth(const std::string& service, const CallOptions& options) override {
+    return next_->CheckHealth(service, options);
+  }
+
+ private:
+  template <class Reply>
+  absl::StatusOr<Reply> Retry(const CallOptions& options,
+                              absl::FunctionRef<absl::StatusOr<Reply>(const CallOptions&)> attempt) {
+    const Deadline deadline(*runtime_, options.timeout);
+    for (int attempts = 1;; ++attempts) {
+      absl::StatusOr<Reply> result = attempt({.timeout = deadline.Remaining(*runtime_), .cancel = options.cancel});
+      if (result.ok()) return result;
+      const auto delay = DecideRetry({.status = result.status(),
+                                      .attempts = attempts,
+                                      .remaining = deadline.Remaining(*runtime_),
+                                      .random = runtime_->Random()},
+                                     options_);
+      if (!delay) return result;
+      runtime_->Sleep(*delay, options.cancel);
+      if (options.cancel.stop_requested()) return CancelledInPause(result.status());
+    }
+  }
+
+  const std::shared_ptr<Connection> next_;
+  const RetryOptions options_;
+  const std::shared_ptr<Runtime> runtime_;
+};
+
+}  // namespace
+
+std::shared_ptr<Connection> MakeRetryingConnection(std::shared_ptr<Connection> next, const RetryOptions& options,
+                                                   std::shared_ptr<Runtime> runtime) {
+  return std::make_shared<RetryingConnection>(std::move(next), options, std::move(runtime));
+}
+
+}  // namespace triad::client
