@@ -1,6 +1,7 @@
 #include "core/attention/attention_problem.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace triad {
 namespace {
@@ -36,7 +37,7 @@ double FlopNeeded(const AttentionProblem& problem) {
     const int64_t count = sequence.query_length;
     const int64_t keys = sequence.key_length;
     // A window past every query and key hides nothing; cutting it there keeps the sums below inside int64_t.
-    const int64_t all = count + keys;
+    const int64_t all = count + keys + std::abs(sequence.query_shift);
     const int64_t right = problem.causal ? 0 : std::min(problem.window_right, all);
     const int64_t left = std::min(problem.window_left, all);
     // Query i sees keys from clamp(i + shift - left) to clamp(i + shift + right + 1), both clamped to [0, keys].
