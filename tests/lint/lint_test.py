@@ -54,6 +54,11 @@ class SizesTest(unittest.TestCase):
         self.assertEqual(len(findings(check_sizes.check, a_cc="\n" * 401)), 1)
         self.assertEqual(findings(check_sizes.check, a_cc="int F() {\n" + "  ++a;\n" * 58 + "}\n"), [])
 
+    def test_a_constructor_reaches_from_its_name_to_its_brace(self):
+        constructor = "T::T(int a)\n    : a_(a),\n      b_(a) {\n" + "%s}\n"
+        self.assertEqual(findings(check_sizes.check, a_cc=constructor % ("  ++a_;\n" * 56)), [])
+        self.assertEqual(len(findings(check_sizes.check, a_cc=constructor % ("  ++a_;\n" * 57))), 1)
+
     def test_parameters_are_counted_past_templates_and_nested_parentheses(self):
         six = "void F(std::map<int, int> a, std::function<void(int, int)> b, int c, int d, int e, int f) {\n}\n"
         seven = six.replace("int f", "int f, int g")
