@@ -43,6 +43,10 @@ bool RollingList::FinishesEarlier::operator()(const ScheduledTask* a, const Sche
 
 bool RollingList::IsOversize(const ScheduledTask& task) const { return !FitsAlone(task.tokens, task.flop, budget_); }
 
+RollingList::Order& RollingList::QueueOf(const ScheduledTask& task) {
+  return IsOversize(task) ? LaneOf(task).oversize_queue : LaneOf(task).queue;
+}
+
 void RollingList::CountListed(const ScheduledTask& task, int sign) {
   ListLoad& load = LaneOf(task).load;
   listed_tokens_ += sign * task.tokens;
@@ -64,7 +68,7 @@ void RollingList::Enqueue(ScheduledTask& task) {
   task.finish_time = lane.virtual_time + task.flop;
   waiting_flop_ += task.flop;
   ++lane.tasks;
-  lane.queue.insert(&task);
+  QueueOf(task).insert(&task);
 }
 
 ScheduledTask* RollingList::JoinNext() {
@@ -74,17 +78,29 @@ ScheduledTask* RollingList::JoinNext() {
     above.tokens += lane.load.tokens;
     above.flop += lane.load.flop;
     above.oversize_tasks += lane.load.oversize_tasks;
-    if (lane.queue.empty()) continue;
-    ScheduledTask* const task = *lane.queue.begin();
-    if (!HasRoom(above, task->tokens, task->flop, budget_)) return nullptr;
-    lane.queue.erase(lane.queue.begin());
-    task->place = ScheduledTask::Place::kList;
-    task->finish_time = lane.virtual_time + task->items.front().flop;
-    lane.takeable.insert(task);
-    CountListed(*task, +1);
-    return task;
+    ScheduledTask* next = nullptr;
+    for (const Order* queue : {&lane.queue, &lane.oversize_queue}) {
+      if (queue->empty()) continue;
+      ScheduledTask* const first = *queue->begin();
+      if (!HasRoom(above, first->tokens, first->flop, budget_)) continue;
+      if (next == nullptr || FinishesEarlier()(first, next)) next = first;
+    }
+    if (next != nullptr) {
+      MoveToList(*next);
+      return next;
+    }
+    if (!lane.queue.empty() || !lane.oversize_queue.empty()) return nullptr;
   }
   return nullptr;
+}
+
+void RollingList::MoveToList(ScheduledTask& task) {
+  Lane& lane = LaneOf(task);
+  QueueOf(task).erase(&task);
+  task.place = ScheduledTask::Place::kList;
+  task.finish_time = lane.virtual_time + task.items.front().flop;
+  lane.takeable.insert(&task);
+  CountListed(task, +1);
 }
 
 std::optional<RollingList::Taken> RollingList::TakeNext() {
@@ -108,7 +124,7 @@ std::optional<RollingList::Taken> RollingList::TakeNext() {
 
 void RollingList::DropItems(ScheduledTask& task) {
   Lane& lane = LaneOf(task);
-  if (task.place == ScheduledTask::Place::kQueue) lane.queue.erase(&task);
+  if (task.place == ScheduledTask::Place::kQueue) QueueOf(task).erase(&task);
   if (task.place == ScheduledTask::Place::kList && task.has_items_left()) lane.takeable.erase(&task);
   task.next_item = task.items.size();
   waiting_flop_ -= task.flop_left;
@@ -130,7 +146,7 @@ bool RollingList::has_items() const {
 
 int64_t RollingList::queued_tasks() const {
   int64_t tasks = 0;
-  for (const Lane& lane : lanes_) tasks += static_cast<int64_t>(lane.queue.size());
+  for (const Lane& lane : lanes_) tasks += static_cast<int64_t>(lane.queue.size() + lane.oversize_queue.size());
   return tasks;
 }
 

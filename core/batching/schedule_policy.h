@@ -74,8 +74,9 @@ class RollingList {
   void Enqueue(ScheduledTask& task);
 
   // Moves the next queued task into the list and returns it; null when none is queued or the next one has no room. The
-  // next one is that with the smallest virtual finish time of the highest priority; nothing overtakes it. Room for a
-  // priority is what it and those above leave: LOW never keeps NORMAL out.
+  // next one is that with the smallest virtual finish time of the highest priority; nothing overtakes it, but that
+  // tasks within the budget and larger ones do not wait for each other. Room for a priority is what it and those above
+  // leave: LOW never keeps NORMAL out.
   ScheduledTask* JoinNext();
 
   struct Taken {
@@ -107,13 +108,16 @@ class RollingList {
   struct Lane {
     double virtual_time = 0;  // flop that each task in flight would have had by now
     int64_t tasks = 0;        // queued and listed
-    Order queue;
-    Order takeable;  // listed, with items left
-    ListLoad load;   // listed
+    Order queue;              // within the budget
+    Order oversize_queue;     // larger than the whole budget
+    Order takeable;           // listed, with items left
+    ListLoad load;            // listed
   };
 
+  Order& QueueOf(const ScheduledTask& task);
   Lane& LaneOf(const ScheduledTask& task) { return lanes_[static_cast<size_t>(task.priority)]; }
   bool IsOversize(const ScheduledTask& task) const;
+  void MoveToList(ScheduledTask& task);
   void CountListed(const ScheduledTask& task, int sign);
 
   const ListBudget budget_;

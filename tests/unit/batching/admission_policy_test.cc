@@ -1,0 +1,100 @@
+#include "core/batching/admission_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace triad {
+namespace {
+
+using ::testing::HasSubstr;
+using Code = absl::StatusCode;
+using std::chrono::seconds;
+
+constexpr Time kNow = Time(seconds(1000));
+
+SchedulerOptions Bounds() {
+  return {.max_in_flight_bytes = 100, .max_in_flight_tasks = 3, .max_queue_time = seconds(10)};
+}
+
+TEST(AdmitTest, RefusesWithTheReasonThatApplies) {
+  struct Case {
+    const char* name;
+    InFlight in_flight;
+    bool is_draining;
+    int64_t bytes;
+    Time deadline;
+    Code code;
+    std::optional<Refusal> refusal;
+  };
+  const Case cases[] = {
+      {"idle", {}, false, 100, kNever, Code::kOk, std::nullopt},
+      {"just fits", {.tasks = 2, .bytes = 60}, false, 40, kNow + Duration(1), Code::kOk, std::nullopt},
+      {"bytes", {.tasks = 2, .bytes = 60}, false, 41, kNever, Code::kResourceExhausted, Refusal::kBytes},
+      {"tasks", {.tasks = 3, .bytes = 0}, false, 0, kNever, Code::kResourceExhausted, Refusal::kTasks},
+      {"deadline", {}, false, 1, kNow, Code::kDeadlineExceeded, Refusal::kDeadline},
+      {"draining", {}, true, 1, kNever, Code::kUnavailable, Refusal::kDraining},
+      {"too large by itself", {}, false, 101, kNever, Code::kInvalidArgument, std::nullopt},
+      {"absurdly large",
+       {.tasks = 1, .bytes = 60},
+       false,
+       std::numeric_limits<int64_t>::max(),
+       kNever,
+       Code::kInvalidArgument,
+       std::nullopt},
+  };
+  for (const Case& c : cases) {
+    const AdmissionDecision decision = Admit(c.in_flight, c.is_draining, c.bytes, c.deadline, kNow, Bounds());
+    EXPECT_EQ(decision.status.code(), c.code) << c.name << ": " << decision.status;
+    EXPECT_EQ(decision.refusal, c.refusal) << c.name;
+  }
+}
+
+TEST(AdmitTest, NamesTheBoundAndTheValue) {
+  const AdmissionDecision decision = Admit({.tasks = 2, .bytes = 60}, false, 41, kNever, kNow, Bounds());
+  EXPECT_THAT(std::string(decision.status.message()), HasSubstr("60 bytes in flight and 41 more"));
+  EXPECT_THAT(std::string(decision.status.message()), HasSubstr("max_in_flight_bytes is 100"));
+}
+
+TEST(NextLookTest, IsTheDeadlineOrTheEndOfTheQueueTime) {
+  SchedulerOptions options = Bounds();
+  EXPECT_EQ(NextLook(kNow, kNever, /*is_queued=*/true, options), kNow + seconds(10));
+  EXPECT_EQ(NextLook(kNow, kNow + seconds(3), /*is_queued=*/true, options), kNow + seconds(3));
+  EXPECT_EQ(NextLook(kNow, kNow + seconds(30), /*is_queued=*/true, options), kNow + seconds(10));
+  EXPECT_EQ(NextLook(kNow, kNow + seconds(30), /*is_queued=*/false, options), kNow + seconds(30));
+  EXPECT_EQ(NextLook(kNow, kNever, /*is_queued=*/false, options), kNever);
+  options.max_queue_time = Duration::max();
+  EXPECT_EQ(NextLook(kNow, kNever, /*is_queued=*/true, options), kNever);
+}
+
+TEST(EarlyEndTest, HasACodeForEveryReason) {
+  EXPECT_EQ(ExpiryReason(kNow, kNow), Refusal::kDeadline);
+  EXPECT_EQ(ExpiryReason(kNow + Duration(1), kNow), Refusal::kQueueTime);
+  EXPECT_EQ(EarlyEnd(Refusal::kDeadline, Bounds()).code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(EarlyEnd(Refusal::kCancelled, Bounds()).code(), Code::kCancelled);
+  EXPECT_EQ(EarlyEnd(Refusal::kDraining, Bounds()).code(), Code::kUnavailable);
+  const absl::Status queue_time = EarlyEnd(Refusal::kQueueTime, Bounds());
+  EXPECT_EQ(queue_time.code(), Code::kResourceExhausted);
+  EXPECT_THAT(std::string(queue_time.message()), HasSubstr("max_queue_time (10000 ms)"));
+}
+
+TEST(ValidateTest, NamesTheOptionThatIsOutOfRange) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::pair<SchedulerOptions, const char*> cases[] = {
+      {{.threads = 0}, "threads must be >= 1; was 0"},      {{.max_in_flight_bytes = 0}, "max_in_flight_bytes"},
+      {{.max_in_flight_tasks = -1}, "max_in_flight_tasks"}, {{.max_queue_time = Duration(0)}, "max_queue_time"},
+      {{.max_batch_tokens = 0}, "max_batch_tokens"},        {{.max_batch_flop = nan}, "max_batch_flop"},
+      {{.max_inline_flop = -1}, "max_inline_flop"},
+  };
+  EXPECT_TRUE(Validate({}).ok());
+  for (const auto& [options, text] : cases) {
+    const absl::Status status = Validate(options);
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+}
+
+}  // namespace
+}  // namespace triad
