@@ -1,0 +1,23 @@
+#include "server/allocator.h"
+
+#include <malloc.h>
+
+#include <climits>
+
+namespace triad {
+
+// glibc gives every large buffer fresh pages from the kernel and returns them when it is freed; on a virtual machine
+// faulting them in costs several times the copy itself. Measured over a unix socket, one call at a time, both ends:
+// 0.25 GB/s at 16 MiB untuned, 3.4-3.8 GB/s with the settings below, and resident memory flat at 113 MB under a mix of
+// 1 KB to 16 MiB messages. jemalloc and mimalloc, tuned likewise, came to at most 3.0 GB/s (DECISIONS.md, "Allocator").
+void TuneAllocator() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // 1 GiB: message buffers come from the heap, whose pages stay
+  mallopt(M_TOP_PAD, 64 << 20);        // the heap grows 64 MiB at a time
+  mallopt(M_ARENA_MAX, 1);             // one heap, so that a buffer freed by one thread serves the next one's request
+  mallopt(M_TRIM_THRESHOLD,
+          INT_MAX);  // free memory up to 2 GiB, the most that mallopt can say, is kept for the next message
+#endif
+}
+
+}  // namespace triad

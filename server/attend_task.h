@@ -1,0 +1,73 @@
+// One Attend, unary or item of a stream, as the scheduler runs it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/attention/attention_kernel.h"
+#include "core/attention/attention_request.h"
+#include "core/batching/task.h"
+#include "server/metrics.h"
+#include "triad/v1/attention.pb.h"
+
+namespace triad {
+
+// Which kernels answer, and what they may be asked for. Constant while the server runs; borrowed.
+struct AttendKernels {
+  AttentionLimits limits;
+  int64_t max_reference_work = 0;    // multiply-adds of one request with KERNEL_REFERENCE
+  const AttentionKernel& fast;       // answers KERNEL_AUTO
+  const AttentionKernel& reference;  // answers KERNEL_REFERENCE
+};
+
+// Told once that the task is over: OK, and the response is complete; or not, and response and effort are to be ignored.
+// It may end what the task borrowed, because the task touches none of it afterwards.
+using AttendDone = std::function<void(absl::Status, const ComputedRequest&)>;
+
+struct AttendJob {
+  const v1::AttendRequest& request;  // borrowed, unchanged until done
+  v1::AttendResponse& response;      // borrowed, empty; written by the task until done
+  Time received;                     // when the whole message was here
+  Time deadline = kNever;
+  AttendDone done;
+};
+
+// The kernels read the request's bytes in place and write into the response's tensors. Those are made by the first item
+// that runs, so that a request which waits or is refused costs no reply.
+class AttendTask final : public Task {
+ public:
+  // Decodes, validates and plans; copies no payload. UNIMPLEMENTED and INVALID_ARGUMENT as DecodeAttend and
+  // ValidateAttention have them, also when KERNEL_REFERENCE is asked for too much; RESOURCE_EXHAUSTED when there is no
+  // memory for the plan. Throws nothing.
+  static absl::StatusOr<std::unique_ptr<AttendTask>> Create(AttendJob job, const AttendKernels& kernels, Clock& clock);
+
+  TaskCost cost() const override { return cost_; }
+  Priority priority() const override { return priority_; }
+  Time deadline() const override { return job_.deadline; }
+  int64_t item_count() const override { return static_cast<int64_t>(items_.size()); }
+  double item_flop(int64_t item) const override { return items_[static_cast<size_t>(item)].flop; }
+  absl::Status RunItem(int64_t item, Scratch& scratch) override;
+  void Finish(absl::Status status, const TaskTimes& times) override;
+
+ private:
+  AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Clock& clock);
+  // Sizes the response's tensors. May throw std::bad_alloc.
+  void MakeReply();
+
+  AttendJob job_;
+  const AttentionKernel& kernel_;
+  const AttentionProblem problem_;  // borrows job_.request's bytes
+  Clock& clock_;
+  std::vector<WorkItem> items_;
+  TaskCost cost_;
+  Priority priority_ = Priority::kNormal;
+
+  std::once_flag reply_made_;
+  AttentionOutputs outputs_;  // into job_.response; set once by MakeReply
+};
+
+}  // namespace triad

@@ -1,0 +1,26 @@
+// From the wire's messages to the core's request, without copying a payload.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "core/attention/attention_request.h"
+#include "core/batching/task.h"
+#include "triad/v1/attention.pb.h"
+
+namespace triad {
+
+struct DecodedAttend {
+  AttentionRequest request;  // borrows the message's bytes
+  bool use_reference = false;
+  Priority priority = Priority::kNormal;
+};
+
+// The result borrows `message`, which must outlive it and stay unchanged. Cost: O(lengths, slopes and sinks), none of
+// it in payload bytes. UNIMPLEMENTED: a field or enum value is unknown (CheckNothingUnknown). INVALID_ARGUMENT: a
+// tensor is missing, does not name its type, or its data is not the bytes of its shape; or there are more lengths than
+// `max_batch`. What the values mean together is for ValidateAttention.
+absl::StatusOr<DecodedAttend> DecodeAttend(const v1::AttendRequest& message, int64_t max_batch);
+
+// One tensor. `field` names it in errors.
+absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tensor& message);
+
+}  // namespace triad

@@ -1,0 +1,234 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/attention/onednn_matmul.h"
+#include "core/attention/reference_attention.h"
+#include "core/attention/tiled_attention.h"
+#include "core/base/clock.h"
+#include "core/base/cpu.h"
+#include "server/attention_service.h"
+#include "server/http_pages.h"
+#include "server/metrics.h"
+#include "server/server_info.h"
+#include "server/serving_context.h"
+#include "server/transport.h"
+#include "server/warm_up.h"
+
+namespace triad {
+namespace {
+
+// After everything accepted is answered, connections get this long to read their last replies and to close by
+// themselves; open health watches never do.
+constexpr absl::Duration kCloseGrace = absl::Milliseconds(500);
+
+struct Cpu {
+  CpuBudget budget;
+  InstructionSet detected = InstructionSet::kGeneric;
+  InstructionSet used = InstructionSet::kGeneric;
+};
+
+absl::StatusOr<Cpu> DecideCpu(const ServerOptions& options) {
+  Cpu cpu{.budget = ReadCpuBudget(), .detected = DetectInstructionSet()};
+  if (options.threads > 0)
+    cpu.budget = {.threads = options.threads, .reason = absl::StrCat("--threads=", options.threads)};
+  absl::StatusOr<InstructionSet> used = ChooseInstructionSet(options, cpu.detected);
+  if (!used.ok()) return used.status();
+  cpu.used = *used;
+  return cpu;
+}
+
+absl::StatusOr<std::unique_ptr<AttentionKernel>> MakeFastKernel(InstructionSet isa) {
+  absl::StatusOr<std::unique_ptr<TiledAttention>> tiled = TiledAttention::Create(isa);
+  if (!tiled.ok()) return tiled.status();
+  return std::unique_ptr<AttentionKernel>(*std::move(tiled));
+}
+
+std::string ConfigText(const ServerOptions& options) {
+  std::string text;
+  for (const auto& [flag, value] : DescribeServerOptions(options)) absl::StrAppend(&text, "--", flag, "=", value, "\n");
+  return text;
+}
+
+}  // namespace
+
+// Members stand in the order they are made; the destructor takes them apart in the order that its comments give.
+class Server::Impl {
+ public:
+  Impl(ServerOptions options, Log& log)
+      : options_(std::move(options)),
+        log_(log),
+        ledger_(options_.max_in_flight_bytes),
+        streams_(options_.max_streams) {}
+  ~Impl();
+
+  absl::Status Start(std::unique_ptr<AttentionKernel> kernel);
+  void BeginDrain();
+  bool Drain();
+
+  const std::vector<std::string>& addresses() const { return transport_->addresses(); }
+  const std::string& http_address() const {
+    static const std::string none;
+    return http_ == nullptr ? none : http_->address();
+  }
+  int64_t in_flight_requests() const { return ledger_.requests(); }
+
+ private:
+  absl::Status MakeParts(std::unique_ptr<AttentionKernel> kernel);
+  absl::Status StartHttp();
+  absl::Status StartServing();
+  void LogStart() const;
+
+  const ServerOptions options_;
+  Log& log_;
+  std::atomic<bool> is_ready_{false};  // /readyz
+  Cpu cpu_;                            // constant from Start on, as all below
+
+  InFlightLedger ledger_;
+  StreamRegistry streams_;
+  const ReferenceAttention reference_;
+  std::unique_ptr<AttentionKernel> kernel_;
+  BuildInfo build_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::optional<ServingContext> context_;
+  std::shared_ptr<grpc::Service> service_;
+  std::unique_ptr<HttpPages> http_;
+  std::unique_ptr<Transport> transport_;
+};
+
+absl::Status Server::Impl::Start(std::unique_ptr<AttentionKernel> kernel) {
+  if (absl::Status status = MakeParts(std::move(kernel)); !status.ok()) return status;
+  if (absl::Status status = StartHttp(); !status.ok()) return status;
+  if (absl::Status status = WarmUp(*context_, cpu_.budget.threads); !status.ok()) return status;
+  if (absl::Status status = StartServing(); !status.ok()) return status;
+  LogStart();
+  return absl::OkStatus();
+}
+
+absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
+  absl::StatusOr<Cpu> cpu = DecideCpu(options_);
+  if (!cpu.ok()) return cpu.status();
+  cpu_ = *std::move(cpu);
+  kernel_ = std::move(kernel);
+  if (kernel_ == nullptr) {
+    absl::StatusOr<std::unique_ptr<AttentionKernel>> fast = MakeFastKernel(cpu_.used);
+    if (!fast.ok()) return fast.status();
+    kernel_ = *std::move(fast);
+  }
+  build_ = {.version = std::string(ServerVersion()),
+            .instruction_set = std::string(Name(cpu_.used)),
+            .kernel = std::string(kernel_->name()),
+            .onednn_version = OneDnnVersion()};
+  absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Create(build_);
+  if (!metrics.ok()) return metrics.status();
+  metrics_ = *std::move(metrics);
+  absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
+      Scheduler::Create(SchedulerOptionsOf(options_, cpu_.budget.threads), RealClock(), metrics_.get());
+  if (!scheduler.ok()) return scheduler.status();
+  scheduler_ = *std::move(scheduler);
+  metrics_->WatchLoad(*scheduler_, ledger_);
+  context_.emplace(ServingContext{.kernels = {.limits = LimitsOf(options_),
+                                              .max_reference_work = options_.max_reference_work,
+                                              .fast = *kernel_,
+                                              .reference = reference_},
+                                  .scheduler = *scheduler_,
+                                  .ledger = ledger_,
+                                  .streams = streams_,
+                                  .metrics = *metrics_,
+                                  .clock = RealClock(),
+                                  .max_stream_items = options_.max_stream_items});
+  service_ = MakeAttentionService(*context_, MakeServerInfo(build_, cpu_.budget.threads, options_));
+  return absl::OkStatus();
+}
+
+absl::Status Server::Impl::StartHttp() {
+  if (options_.http_listen.empty()) return absl::OkStatus();
+  std::map<std::string, HttpPages::Make> pages;
+  pages["/metrics"] = [this] {
+    return HttpPage{.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_->Text()};
+  };
+  pages["/healthz"] = [] { return HttpPage{.body = "ok\n"}; };
+  pages["/readyz"] = [this] {
+    return is_ready_ ? HttpPage{.body = "ready\n"} : HttpPage{.status = 503, .body = "not ready\n"};
+  };
+  pages["/configz"] = [this] { return HttpPage{.body = ConfigText(options_)}; };
+  absl::StatusOr<std::unique_ptr<HttpPages>> http = HttpPages::Start(options_.http_listen, std::move(pages));
+  if (!http.ok()) return http.status();
+  http_ = *std::move(http);
+  return absl::OkStatus();
+}
+
+absl::Status Server::Impl::StartServing() {
+  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Start(options_, *service_, kAttentionServiceName);
+  if (!transport.ok()) return transport.status();
+  transport_ = *std::move(transport);
+  is_ready_ = true;
+  return absl::OkStatus();
+}
+
+void Server::Impl::LogStart() const {
+  log_.Info("configuration", DescribeServerOptions(options_));
+  log_.Info("serving", {{"version", build_.version},
+                        {"kernel", build_.kernel},
+                        {"instruction_set", build_.instruction_set},
+                        {"instruction_set_detected", std::string(Name(cpu_.detected))},
+                        {"onednn_version", build_.onednn_version},
+                        {"threads", absl::StrCat(cpu_.budget.threads)},
+                        {"threads_reason", cpu_.budget.reason}});
+  // Scripts wait for these lines. Last, because they promise that the server is ready.
+  if (http_ != nullptr) log_.Info(absl::StrCat("listening on http://", http_->address()));
+  for (const std::string& address : transport_->addresses()) log_.Info(absl::StrCat("listening on ", address));
+}
+
+void Server::Impl::BeginDrain() {
+  is_ready_ = false;
+  transport_->SetNotServing();
+  ledger_.BeginDrain();
+  streams_.BeginDrain();
+}
+
+bool Server::Impl::Drain() {
+  const Time deadline = RealClock().Now() + absl::ToChronoNanoseconds(options_.drain_timeout);
+  log_.Info("draining", {{"in_flight_requests", absl::StrCat(ledger_.requests())}});
+  BeginDrain();
+  const bool is_answered = ledger_.WaitIdle(RealClock(), deadline);
+  if (!is_answered) {
+    log_.Warning("drain_timeout passed; cancelling what is left",
+                 {{"in_flight_requests", absl::StrCat(ledger_.requests())}});
+  }
+  transport_->Shutdown(is_answered ? std::min(kCloseGrace, options_.drain_timeout) : absl::ZeroDuration());
+  log_.Info("drained", {{"everything_answered", is_answered ? "true" : "false"}});
+  return is_answered;
+}
+
+Server::Impl::~Impl() {
+  // Pages first: they look at everything. Then the transport, which cancels the calls that are left and waits for their
+  // reactions; the scheduler must still be there for that. Its threads go next, because they use the kernels.
+  http_.reset();
+  transport_.reset();
+  scheduler_.reset();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, Log& log,
+                                                      std::unique_ptr<AttentionKernel> kernel) {
+  if (absl::Status status = ValidateServerOptions(options); !status.ok()) return status;
+  auto impl = std::make_unique<Impl>(options, log);
+  if (absl::Status status = impl->Start(std::move(kernel)); !status.ok()) return status;
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+const std::vector<std::string>& Server::addresses() const { return impl_->addresses(); }
+const std::string& Server::http_address() const { return impl_->http_address(); }
+void Server::BeginDrain() { impl_->BeginDrain(); }
+bool Server::Drain() { return impl_->Drain(); }
+int64_t Server::in_flight_requests() const { return impl_->in_flight_requests(); }
+
+}  // namespace triad

@@ -1,0 +1,52 @@
+// The composition root: makes every part of a server from its options, joins them, and takes them apart in order.
+//
+//   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
+//   ... (*server)->addresses() ...
+//   const bool everything_answered = (*server)->Drain();
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/attention/attention_kernel.h"
+#include "server/log.h"
+#include "server/server_options.h"
+
+namespace triad {
+
+class Server {
+ public:
+  // Starts everything and returns when it is ready: HTTP pages first (/readyz says 503), then kernels, warm-up, and the
+  // gRPC listeners last. `options` are validated here. `log` outlives the server. `kernel` answers KERNEL_AUTO; null
+  // for the fast one of this machine. Errors name what could not be had: an address, threads, an instruction set.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, Log& log,
+                                                       std::unique_ptr<AttentionKernel> kernel = nullptr);
+
+  // Stops at once: what is in flight is cancelled. Drain first.
+  ~Server();
+
+  // Where it listens, with the ports that were bound; "" when there are no HTTP pages.
+  const std::vector<std::string>& addresses() const;
+  const std::string& http_address() const;
+
+  // First half of Drain: health and /readyz say not serving, new work is refused with UNAVAILABLE, streams are told to
+  // end. Returns at once.
+  void BeginDrain();
+
+  // Drains: BeginDrain, waits until everything accepted is answered, then stops listening. True: everything was
+  // answered. False: drain_timeout passed first, and the rest was cancelled. Blocks for at most about drain_timeout.
+  // Once.
+  bool Drain();
+
+  // Work that is here and not yet answered.
+  int64_t in_flight_requests() const;
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace triad

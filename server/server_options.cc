@@ -1,0 +1,217 @@
+#include "server/server_options.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "server/server_options_flags.h"
+
+namespace triad {
+namespace {
+
+constexpr absl::string_view kEnvironmentPrefix = "TRIAD_";
+constexpr absl::string_view kToolVariable = "TRIAD_TARGET";  // of the command-line tool; may stand in the same shell
+constexpr int64_t kProtobufMaxBytes = std::numeric_limits<int32_t>::max();  // a serialized message's sizes are 31 bits
+constexpr int kMaxThreads = 4096;
+
+// absl::flags keeps the last of several --listen flags; ours add up. Gives arguments with all of them joined into one.
+std::vector<std::string> JoinRepeatedListen(absl::Span<char* const> arguments) {
+  std::vector<std::string> kept;
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const absl::string_view argument = arguments[i];
+    absl::string_view flag = argument;
+    const bool is_flag = absl::ConsumePrefix(&flag, "--") || absl::ConsumePrefix(&flag, "-");
+    if (is_flag && absl::ConsumePrefix(&flag, "listen=")) {
+      addresses.emplace_back(flag);
+    } else if (is_flag && flag == "listen" && i + 1 < arguments.size()) {
+      addresses.emplace_back(arguments[++i]);
+    } else {
+      kept.emplace_back(argument);
+    }
+  }
+  if (!addresses.empty()) kept.push_back(absl::StrCat("--listen=", absl::StrJoin(addresses, ",")));
+  return kept;
+}
+
+absl::Status ApplyEnvironment(const char* const environment[]) {
+  for (const char* const* entry = environment; *entry != nullptr; ++entry) {
+    absl::string_view text = *entry;
+    if (text.substr(0, text.find('=')) == kToolVariable) continue;
+    if (!absl::ConsumePrefix(&text, kEnvironmentPrefix)) continue;
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    if (absl::Status status = SetServerFlag(absl::AsciiStrToLower(parts.first), parts.second); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("environment variable ", kEnvironmentPrefix, parts.first, ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Refuse(absl::string_view flag, absl::string_view rule, const absl::AlphaNum& was) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " must ", rule, "; was ", was));
+}
+
+// Host and port of "host:port" or "[v6]:port".
+absl::Status CheckHostPort(absl::string_view flag, absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon == absl::string_view::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
+      port < 0 || port > 65535) {
+    return Refuse(flag, "be host:port with a port of 0 to 65535", absl::StrCat("\"", address, "\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAddresses(const ServerOptions& options) {
+  if (options.listen.empty()) return Refuse("listen", "name at least one address", "empty");
+  for (const std::string& address : options.listen) {
+    if (absl::StartsWith(address, "unix:")) {
+      if (address.size() > 5) continue;
+      return Refuse("listen", "name a path after unix:", absl::StrCat("\"", address, "\""));
+    }
+    if (absl::Status status = CheckHostPort("listen", address); !status.ok()) return status;
+  }
+  if (options.http_listen.empty()) return absl::OkStatus();
+  return CheckHostPort("http_listen", options.http_listen);
+}
+
+absl::Status CheckRanges(const ServerOptions& o) {
+  struct Range {
+    absl::string_view flag;
+    double value, low, high;
+  };
+  constexpr double kAny = std::numeric_limits<double>::max();
+  const auto value = [](int64_t n) { return static_cast<double>(n); };
+  for (const Range& r : {Range{"threads", value(o.threads), 0, kMaxThreads},
+                         {"max_message_bytes", value(o.max_message_bytes), 1024, value(kProtobufMaxBytes)},
+                         {"max_tokens_per_request", value(o.max_tokens_per_request), 1, kAny},
+                         {"max_head_dim", value(o.max_head_dim), 1, kAny},
+                         {"max_batch", value(o.max_batch), 1, kAny},
+                         {"max_weights_bytes", value(o.max_weights_bytes), 0, kAny},
+                         {"max_reference_work", value(o.max_reference_work), 0, kAny},
+                         {"max_in_flight_requests", value(o.max_in_flight_requests), 1, kAny},
+                         {"max_streams", value(o.max_streams), 0, kAny},
+                         {"max_stream_items", value(o.max_stream_items), 1, kAny},
+                         {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
+                         {"max_batch_flop", o.max_batch_flop, 1, kAny},
+                         {"max_inline_flop", o.max_inline_flop, 0, kAny}}) {
+    // Written so that NaN is refused.
+    if (r.value >= r.low && r.value <= r.high) continue;
+    return Refuse(r.flag,
+                  r.high == kAny ? absl::StrCat("be at least ", r.low)
+                                 : absl::StrCat("lie between ", r.low, " and ", static_cast<int64_t>(r.high)),
+                  r.value);
+  }
+  for (const auto& [flag, duration] : {std::pair<absl::string_view, absl::Duration>{"max_queue_time", o.max_queue_time},
+                                       {"max_connection_age", o.max_connection_age},
+                                       {"max_connection_age_grace", o.max_connection_age_grace},
+                                       {"drain_timeout", o.drain_timeout}}) {
+    // An hour-scale ceiling keeps every sum of a time and a duration far from overflow.
+    if (duration > absl::ZeroDuration() && duration <= absl::Hours(24 * 365)) continue;
+    return Refuse(flag, "lie between 1ns and 8760h", absl::FormatDuration(duration));
+  }
+  return absl::OkStatus();
+}
+
+// Bounds that would contradict each other.
+absl::Status CheckFit(const ServerOptions& o) {
+  if (o.max_in_flight_bytes < o.max_message_bytes) {
+    return Refuse("max_in_flight_bytes",
+                  absl::StrCat("be at least --max_message_bytes = ", o.max_message_bytes,
+                               ", or the largest message could never be served"),
+                  o.max_in_flight_bytes);
+  }
+  if (o.grpc_memory_bytes < o.max_message_bytes) {
+    return Refuse("grpc_memory_bytes",
+                  absl::StrCat("be at least --max_message_bytes = ", o.max_message_bytes,
+                               ", or the largest message could never be received"),
+                  o.grpc_memory_bytes);
+  }
+  return absl::OkStatus();
+}
+
+constexpr std::array kInstructionSets = {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512,
+                                         InstructionSet::kAvx512Bf16};
+
+absl::Status CheckWords(const ServerOptions& options) {
+  if (options.log_format != Name(LogFormat::kText) && options.log_format != Name(LogFormat::kJson)) {
+    return Refuse("log_format", "be text or json", absl::StrCat("\"", options.log_format, "\""));
+  }
+  const auto has_name = [&](InstructionSet isa) { return options.instruction_set == Name(isa); };
+  if (options.instruction_set != "auto" && std::none_of(kInstructionSets.begin(), kInstructionSets.end(), has_name)) {
+    return Refuse("instruction_set", "be auto, generic, avx2, avx512 or avx512_bf16",
+                  absl::StrCat("\"", options.instruction_set, "\""));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]) {
+  if (absl::Status status = ApplyEnvironment(environment); !status.ok()) return status;
+  const std::vector<std::string> arguments = JoinRepeatedListen({argv, static_cast<size_t>(argc)});
+  absl::StatusOr<ServerOptions> options = ParseServerFlags(arguments);
+  if (!options.ok()) return options;
+  if (absl::Status status = ValidateServerOptions(*options); !status.ok()) return status;
+  return options;
+}
+
+absl::Status ValidateServerOptions(const ServerOptions& options) {
+  for (const auto check : {CheckAddresses, CheckRanges, CheckFit, CheckWords}) {
+    if (absl::Status status = check(options); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+std::optional<std::string> AnswerForHelpFlags(int argc, char* argv[]) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (argument == "--version") return absl::StrCat("triad-server ", ServerVersion(), "\n");
+    if (argument == "--help" || argument == "-h") return ServerFlagsHelp();
+  }
+  return std::nullopt;
+}
+
+AttentionLimits LimitsOf(const ServerOptions& options) {
+  return {.max_tokens_per_request = options.max_tokens_per_request,
+          .max_head_dim = options.max_head_dim,
+          .max_weights_bytes = options.max_weights_bytes,
+          .max_batch = options.max_batch,
+          .max_message_bytes = options.max_message_bytes};
+}
+
+SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
+  return {.threads = threads,
+          .max_in_flight_bytes = options.max_in_flight_bytes,
+          .max_in_flight_tasks = options.max_in_flight_requests,
+          .max_queue_time = absl::ToChronoNanoseconds(options.max_queue_time),
+          .max_batch_tokens = options.max_batch_tokens,
+          .max_batch_flop = options.max_batch_flop,
+          .max_inline_flop = options.max_inline_flop};
+}
+
+LogFormat LogFormatOf(const ServerOptions& options) {
+  return options.log_format == Name(LogFormat::kJson) ? LogFormat::kJson : LogFormat::kText;
+}
+
+absl::StatusOr<InstructionSet> ChooseInstructionSet(const ServerOptions& options, InstructionSet detected) {
+  for (InstructionSet isa : kInstructionSets) {
+    if (options.instruction_set != Name(isa)) continue;
+    if (isa <= detected) return isa;
+    return Refuse("instruction_set", absl::StrCat("be at most what this machine has (", Name(detected), ")"),
+                  options.instruction_set);
+  }
+  return detected;
+}
+
+absl::string_view ServerVersion() { return TRIAD_VERSION; }
+
+}  // namespace triad

@@ -1,0 +1,85 @@
+// Everything about a server that can be chosen, where it comes from, and whether it fits together.
+//
+// This is the only place that reads flags and the environment. Each field is a flag of the same name and a variable
+// TRIAD_<FLAG>; a flag wins over the environment, which wins over the default below.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/attention/attention_request.h"
+#include "core/base/cpu.h"
+#include "core/batching/scheduler.h"
+#include "server/log.h"
+
+namespace triad {
+
+struct ServerOptions {
+  // Where.
+  std::vector<std::string> listen = {"127.0.0.1:8470"};  // host:port or unix:path; port 0 picks a free one
+  std::string http_listen = "127.0.0.1:8471";            // host:port; empty: no pages
+
+  // Compute.
+  int threads = 0;                       // 0: what CPU quota and affinity allow
+  std::string instruction_set = "auto";  // or the most that may be used: "avx2", ...
+
+  // Bounds of one request.
+  int64_t max_message_bytes = int64_t{256} << 20;
+  int64_t max_tokens_per_request = AttentionLimits().max_tokens_per_request;
+  int64_t max_head_dim = AttentionLimits().max_head_dim;
+  int64_t max_batch = AttentionLimits().max_batch;
+  int64_t max_weights_bytes = AttentionLimits().max_weights_bytes;
+  int64_t max_reference_work = int64_t{1} << 30;  // multiply-adds: a few seconds of one core
+
+  // Bounds of all requests together.
+  int64_t max_in_flight_bytes = SchedulerOptions().max_in_flight_bytes;
+  int64_t max_in_flight_requests = SchedulerOptions().max_in_flight_tasks;
+  absl::Duration max_queue_time = absl::FromChrono(SchedulerOptions().max_queue_time);
+  int64_t max_streams = 256;
+  int64_t max_stream_items = 64;
+  int64_t grpc_memory_bytes = int64_t{1} << 30;  // of bytes that no handler has seen yet
+
+  // Batching.
+  int64_t max_batch_tokens = SchedulerOptions().max_batch_tokens;
+  double max_batch_flop = SchedulerOptions().max_batch_flop;
+  double max_inline_flop = SchedulerOptions().max_inline_flop;
+
+  // Operation.
+  absl::Duration max_connection_age = absl::Minutes(30);
+  absl::Duration max_connection_age_grace = absl::Minutes(5);
+  absl::Duration drain_timeout = absl::Seconds(30);
+  std::string log_format = "text";
+};
+
+// Reads flags and environment ("NAME=value", ending in null). Repeated --listen flags add up. Ends the process with a
+// usage message when a flag is unknown or cannot be parsed, as absl::ParseCommandLine does. INVALID_ARGUMENT: a TRIAD_
+// variable that is no flag, or a value that ValidateServerOptions refuses.
+absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]);
+
+// INVALID_ARGUMENT names the flag, the rule and the value; also where two flags do not fit each other.
+absl::Status ValidateServerOptions(const ServerOptions& options);
+
+// What --help or --version asks for, or nullopt when the arguments ask for neither.
+std::optional<std::string> AnswerForHelpFlags(int argc, char* argv[]);
+
+// Flag names and values, in the order of the struct.
+std::vector<std::pair<std::string, std::string>> DescribeServerOptions(const ServerOptions& options);
+
+// Parts of validated options, as those who obey them want them.
+AttentionLimits LimitsOf(const ServerOptions& options);
+SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads);
+LogFormat LogFormatOf(const ServerOptions& options);
+
+// The instruction set to use on a machine that has `detected`. INVALID_ARGUMENT when more than that is asked for.
+absl::StatusOr<InstructionSet> ChooseInstructionSet(const ServerOptions& options, InstructionSet detected);
+
+// "major.minor.patch" of this build.
+absl::string_view ServerVersion();
+
+}  // namespace triad

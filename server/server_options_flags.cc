@@ -1,0 +1,167 @@
+#include "server/server_options_flags.h"
+
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+using Strings = std::vector<std::string>;
+
+namespace {
+const triad::ServerOptions& Defaults() {
+  static const auto* const defaults = new triad::ServerOptions;
+  return *defaults;
+}
+}  // namespace
+
+ABSL_FLAG(Strings, listen, Defaults().listen,
+          "Address for gRPC: host:port or unix:path. May be repeated, or hold several separated by commas. "
+          "Port 0 picks a free port; the log says which.");
+ABSL_FLAG(std::string, http_listen, Defaults().http_listen,
+          "Address for /metrics, /healthz, /readyz and /configz: host:port. Empty: none.");
+ABSL_FLAG(int, threads, Defaults().threads,
+          "Compute threads. 0: as many as the CPU quota and the affinity mask allow.");
+ABSL_FLAG(std::string, instruction_set, Defaults().instruction_set,
+          "The most the kernels may use: auto, generic, avx2, avx512 or avx512_bf16.");
+ABSL_FLAG(int64_t, max_message_bytes, Defaults().max_message_bytes, "Largest message either way, in bytes.");
+ABSL_FLAG(int64_t, max_tokens_per_request, Defaults().max_tokens_per_request,
+          "Most tokens of one request: queries plus keys, over all its sequences.");
+ABSL_FLAG(int64_t, max_head_dim, Defaults().max_head_dim, "Largest qk_head_dim or v_head_dim.");
+ABSL_FLAG(int64_t, max_batch, Defaults().max_batch, "Most sequences of one request.");
+ABSL_FLAG(int64_t, max_weights_bytes, Defaults().max_weights_bytes,
+          "Most bytes of attention weights in one reply. 0: none are returned.");
+ABSL_FLAG(int64_t, max_reference_work, Defaults().max_reference_work,
+          "Most multiply-adds of a request with kernel = KERNEL_REFERENCE. 0: none are served.");
+ABSL_FLAG(int64_t, max_in_flight_bytes, Defaults().max_in_flight_bytes,
+          "Most bytes of requests and replies held at once; more is refused with RESOURCE_EXHAUSTED.");
+ABSL_FLAG(int64_t, max_in_flight_requests, Defaults().max_in_flight_requests,
+          "Most requests waiting and running at once; more are refused with RESOURCE_EXHAUSTED.");
+ABSL_FLAG(absl::Duration, max_queue_time, Defaults().max_queue_time,
+          "Longest a request may wait for its turn before it is refused with RESOURCE_EXHAUSTED.");
+ABSL_FLAG(int64_t, max_streams, Defaults().max_streams, "Most streams open at once.");
+ABSL_FLAG(int64_t, max_stream_items, Defaults().max_stream_items,
+          "Most unanswered items of one stream; at that bound the server stops reading it.");
+ABSL_FLAG(int64_t, grpc_memory_bytes, Defaults().grpc_memory_bytes,
+          "Most memory gRPC may use for messages that are still arriving.");
+ABSL_FLAG(int64_t, max_batch_tokens, Defaults().max_batch_tokens,
+          "Most query tokens computed at once; a larger request is computed alone.");
+ABSL_FLAG(double, max_batch_flop, Defaults().max_batch_flop,
+          "Most estimated work computed at once, in floating-point operations; a larger request is computed alone.");
+ABSL_FLAG(double, max_inline_flop, Defaults().max_inline_flop,
+          "Largest request that an idle server computes on the thread that received it, in floating-point operations.");
+ABSL_FLAG(absl::Duration, max_connection_age, Defaults().max_connection_age,
+          "Age at which a connection is closed, so that clients spread over new replicas. Calls in progress go on.");
+ABSL_FLAG(absl::Duration, max_connection_age_grace, Defaults().max_connection_age_grace,
+          "How long calls, and so streams, may go on after that before they are cut off.");
+ABSL_FLAG(absl::Duration, drain_timeout, Defaults().drain_timeout,
+          "How long SIGTERM waits for accepted requests to be answered.");
+ABSL_FLAG(std::string, log_format, Defaults().log_format, "text or json.");
+
+namespace triad {
+namespace {
+
+// Calls `visit(field, flag)` for every option, in the order of the struct.
+template <class Options, class Visit>
+void VisitOptions(Options& options, Visit visit) {
+  visit(options.listen, FLAGS_listen);
+  visit(options.http_listen, FLAGS_http_listen);
+  visit(options.threads, FLAGS_threads);
+  visit(options.instruction_set, FLAGS_instruction_set);
+  visit(options.max_message_bytes, FLAGS_max_message_bytes);
+  visit(options.max_tokens_per_request, FLAGS_max_tokens_per_request);
+  visit(options.max_head_dim, FLAGS_max_head_dim);
+  visit(options.max_batch, FLAGS_max_batch);
+  visit(options.max_weights_bytes, FLAGS_max_weights_bytes);
+  visit(options.max_reference_work, FLAGS_max_reference_work);
+  visit(options.max_in_flight_bytes, FLAGS_max_in_flight_bytes);
+  visit(options.max_in_flight_requests, FLAGS_max_in_flight_requests);
+  visit(options.max_queue_time, FLAGS_max_queue_time);
+  visit(options.max_streams, FLAGS_max_streams);
+  visit(options.max_stream_items, FLAGS_max_stream_items);
+  visit(options.grpc_memory_bytes, FLAGS_grpc_memory_bytes);
+  visit(options.max_batch_tokens, FLAGS_max_batch_tokens);
+  visit(options.max_batch_flop, FLAGS_max_batch_flop);
+  visit(options.max_inline_flop, FLAGS_max_inline_flop);
+  visit(options.max_connection_age, FLAGS_max_connection_age);
+  visit(options.max_connection_age_grace, FLAGS_max_connection_age_grace);
+  visit(options.drain_timeout, FLAGS_drain_timeout);
+  visit(options.log_format, FLAGS_log_format);
+}
+
+// A value as its flag would be written. Durations have a function of their own: absl::UnparseFlag is deprecated for
+// them.
+template <class T>
+std::string Text(const T& value) {
+  return absl::UnparseFlag(value);
+}
+std::string Text(absl::Duration value) { return absl::AbslUnparseFlag(value); }
+
+// `text` in lines of at most `width`, each after `indent`.
+std::string Wrapped(absl::string_view text, size_t width, absl::string_view indent) {
+  std::string out;
+  std::string line;
+  for (absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      absl::StrAppend(&out, indent, line, "\n");
+      line.clear();
+    }
+    absl::StrAppend(&line, line.empty() ? "" : " ", word);
+  }
+  return absl::StrCat(out, indent, line, "\n");
+}
+
+}  // namespace
+
+absl::Status SetServerFlag(absl::string_view name, absl::string_view value) {
+  // Only the server's own flags: absl registers some of its own, such as flagfile.
+  bool known = false;
+  VisitOptions(Defaults(), [&](const auto&, const auto& flag) {
+    known = known || absl::GetFlagReflectionHandle(flag).Name() == name;
+  });
+  if (!known) return absl::InvalidArgumentError(absl::StrCat("there is no flag --", name));
+  std::string error;
+  if (!absl::FindCommandLineFlag(name)->ParseFrom(value, &error)) {
+    return absl::InvalidArgumentError(absl::StrCat("--", name, " cannot be \"", value, "\"; ", error));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServerOptions> ParseServerFlags(const std::vector<std::string>& arguments) {
+  std::vector<std::string> copies = arguments;  // absl wants char*
+  std::vector<char*> pointers;
+  for (std::string& copy : copies) pointers.push_back(copy.data());
+  pointers.push_back(nullptr);
+  const std::vector<char*> rest = absl::ParseCommandLine(static_cast<int>(copies.size()), pointers.data());
+  if (rest.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("arguments are flags only; was \"", rest[1], "\""));
+  }
+  ServerOptions options;
+  VisitOptions(options, [](auto& field, auto& flag) { field = absl::GetFlag(flag); });
+  return options;
+}
+
+std::vector<std::pair<std::string, std::string>> DescribeServerOptions(const ServerOptions& options) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  VisitOptions(options, [&](const auto& field, const auto& flag) {
+    lines.emplace_back(absl::GetFlagReflectionHandle(flag).Name(), Text(field));
+  });
+  return lines;
+}
+
+std::string ServerFlagsHelp() {
+  std::string help =
+      "triad-server: multi-head attention over gRPC.\n\n"
+      "Every flag may also be set as TRIAD_<FLAG> in the environment; the command line wins.\n\n";
+  VisitOptions(Defaults(), [&](const auto& field, const auto& flag) {
+    const absl::CommandLineFlag& handle = absl::GetFlagReflectionHandle(flag);
+    absl::StrAppend(&help, "  --", handle.Name(), "=", Text(field), "\n",
+                    Wrapped(handle.Help(), /*width=*/100, "      "));
+  });
+  return absl::StrCat(help, "  --help, --version\n");
+}
+
+}  // namespace triad

@@ -1,0 +1,25 @@
+// The absl::flags behind ServerOptions. Only server_options.cc uses this.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/server_options.h"
+
+namespace triad {
+
+// Sets flag `name` from text. INVALID_ARGUMENT: there is no such flag, or it cannot be that.
+absl::Status SetServerFlag(absl::string_view name, absl::string_view value);
+
+// Parses the command line (program name first) and gives every flag's value, validated only as far as its type goes.
+// Ends the process with a usage message on an unknown flag or an unreadable value. INVALID_ARGUMENT: an argument that
+// is no flag.
+absl::StatusOr<ServerOptions> ParseServerFlags(const std::vector<std::string>& arguments);
+
+// The text of --help.
+std::string ServerFlagsHelp();
+
+}  // namespace triad

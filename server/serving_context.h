@@ -1,0 +1,34 @@
+// What every call borrows from the server, and the one way in for work.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/batching/scheduler.h"
+#include "server/attend_task.h"
+#include "server/in_flight_ledger.h"
+#include "server/metrics.h"
+#include "server/stream_registry.h"
+
+namespace triad {
+
+// Outlives every call. All members are thread-safe or constant.
+struct ServingContext {
+  AttendKernels kernels;
+  Scheduler& scheduler;
+  InFlightLedger& ledger;
+  StreamRegistry& streams;
+  Metrics& metrics;
+  Clock& clock;
+  int64_t max_stream_items = 1;  // unanswered items at which a stream is read no further
+};
+
+// Takes `task` in: its share of the bounds into `hold`, then the task to the scheduler. On OK its Finish will be called
+// once, or has been already (id 0: it was small and ran here). Otherwise it has not been and will not be; codes as
+// InFlightLedger::Acquire and Scheduler::Submit have them. Never blocks.
+absl::StatusOr<TaskId> AdmitTask(std::unique_ptr<Task> task, ServingContext& context, InFlightLedger::Hold& hold);
+
+// Counts what the ledger refused, and passes it on. Refusals of the scheduler reach the metrics by themselves.
+absl::Status CountRefusal(absl::Status status, Metrics& metrics);
+
+}  // namespace triad

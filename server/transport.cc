@@ -1,0 +1,112 @@
+#include "server/transport.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/unix_socket.h"
+
+namespace triad {
+namespace {
+
+// Clients may ping every 30 s, with or without calls; gRPC counts a ping that comes earlier than this against them (its
+// own default is 300 s, and a third offence ends the connection), so there are 5 s for a timer that runs early.
+constexpr auto kMinClientPingInterval = absl::Seconds(25);
+// A peer that vanished without a word is noticed within these two together.
+constexpr auto kKeepaliveTime = absl::Seconds(60);
+constexpr auto kKeepaliveTimeout = absl::Seconds(20);
+// A connection that does not speak HTTP/2 by then is closed.
+constexpr auto kHandshakeTimeout = absl::Seconds(20);
+// Calls one connection may have open, answered ones not counted. Twice --max_in_flight_requests' default, so that
+// overload meets our own refusal, which says when to retry, and not a silent wait in the client.
+constexpr int kMaxCallsPerConnection = 8192;
+
+int Milliseconds(absl::Duration duration) {
+  const int64_t ms = absl::ToInt64Milliseconds(duration);
+  return static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max()));
+}
+
+void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  // The limits above count compressed bytes: a few MB of gzip may unpack into a gigabyte. So nothing compressed is
+  // taken in.
+  for (int algorithm = GRPC_COMPRESS_NONE + 1; algorithm < GRPC_COMPRESS_ALGORITHMS_COUNT; ++algorithm) {
+    builder.SetCompressionAlgorithmSupportStatus(static_cast<grpc_compression_algorithm>(algorithm), false);
+  }
+  // And a message longer than the limit would be buffered whole before it is refused.
+  builder.SetResourceQuota(grpc::ResourceQuota("triad").Resize(static_cast<size_t>(options.grpc_memory_bytes)));
+
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshakeTimeout));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             Milliseconds(kMinClientPingInterval));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kKeepaliveTime));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kKeepaliveTimeout));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA,
+                             0);  // no bound: keepalive must work on idle streams
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(options.max_connection_age));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace));
+  // Two servers on one port would share its connections at random; the second one must fail to start instead.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+std::string BoundAddress(const std::string& address, int port) {
+  if (UnixSocketPath(address)) return address;
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions& options, grpc::Service& service,
+                                                            const std::string& service_name) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  Configure(options, builder);
+  builder.RegisterService(&service);
+  std::vector<int> ports(options.listen.size(), 0);
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    if (const std::optional<std::string> path = UnixSocketPath(options.listen[i])) {
+      // gRPC itself would take the path from a server that is alive.
+      if (absl::Status status = RemoveStaleSocket(*path); !status.ok()) return status;
+    }
+    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (server == nullptr || ports[i] == 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "--listen=", options.listen[i], ": cannot listen there (in use, or not an address of this machine)"));
+    }
+    addresses.push_back(BoundAddress(options.listen[i], ports[i]));
+  }
+  server->GetHealthCheckService()->SetServingStatus(service_name, true);
+  return std::unique_ptr<Transport>(new Transport(std::move(server), std::move(addresses)));
+}
+
+Transport::Transport(std::unique_ptr<grpc::Server> server, std::vector<std::string> addresses)
+    : server_(std::move(server)), addresses_(std::move(addresses)) {}
+
+Transport::~Transport() { Shutdown(absl::ZeroDuration()); }
+
+void Transport::SetNotServing() { server_->GetHealthCheckService()->Shutdown(); }
+
+void Transport::Shutdown(absl::Duration grace) {
+  if (is_shut_down_) return;
+  is_shut_down_ = true;
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  server_->Wait();
+}
+
+}  // namespace triad

@@ -1,0 +1,225 @@
+// Attend through a real channel: answers, and what is refused. Every refusal is followed by a good request.
+#include <gmock/gmock.h>
+#include <grpcpp/client_context.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "tests/support/server_fixture.h"
+#include "tests/support/server_raw_call.h"
+#include "tests/support/server_requests.h"
+
+namespace triad {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ServerAttendTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ServerOptions options = TestServerOptions();
+    options.max_message_bytes = 1 << 20;
+    options.max_tokens_per_request = 4096;
+    options.max_weights_bytes = 4096;
+    options.max_reference_work = 1 << 20;
+    server_ = new TestServer(options);
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+
+  void TearDown() override { ExpectServesGoodRequest(); }
+
+  grpc::Status Attend(const v1::AttendRequest& request) {
+    grpc::ClientContext context;
+    response_.Clear();
+    return stub_->Attend(&context, request, &response_);
+  }
+
+  void ExpectServesGoodRequest() {
+    const grpc::Status status = Attend(MakeRequest({}, /*seed=*/7));
+    EXPECT_TRUE(status.ok()) << status.error_code() << ": " << status.error_message();
+  }
+
+  // `request` is answered with `code` and a message with all of `words`.
+  void ExpectRefused(const v1::AttendRequest& request, grpc::StatusCode code, const std::vector<std::string>& words) {
+    const grpc::Status status = Attend(request);
+    EXPECT_EQ(status.error_code(), code) << status.error_message();
+    for (const std::string& word : words) EXPECT_THAT(status.error_message(), HasSubstr(word));
+  }
+
+  static TestServer* server_;
+  std::shared_ptr<grpc::Channel> channel_ = server_->NewChannel();
+  std::unique_ptr<v1::AttentionService::Stub> stub_ = v1::AttentionService::NewStub(channel_);
+  v1::AttendResponse response_;
+};
+
+TestServer* ServerAttendTest::server_ = nullptr;
+
+TEST_F(ServerAttendTest, AnswersWithShapeTypeAndTimings) {
+  v1::AttendRequest request = MakeRequest({.batch = 2, .q_len = 3, .kv_len = 5, .heads = 4, .kv_heads = 2}, /*seed=*/1);
+  request.set_return_lse(true);
+  request.set_return_weights(true);
+  ASSERT_TRUE(Attend(request).ok());
+  EXPECT_EQ(response_.output().dtype(), v1::FLOAT32);
+  EXPECT_THAT(response_.output().shape(), ElementsAre(2, 3, 4, 8));
+  EXPECT_EQ(response_.output().data().size(), 2u * 3 * 4 * 8 * 4);
+  EXPECT_THAT(response_.lse().shape(), ElementsAre(2, 4, 3));
+  EXPECT_THAT(response_.weights().shape(), ElementsAre(2, 4, 3, 5));
+  EXPECT_GT(response_.timings().total_ns(), 0);
+  EXPECT_GE(response_.timings().total_ns(), response_.timings().compute_ns());
+}
+
+TEST_F(ServerAttendTest, SetsOnlyTheOutputsAskedFor) {
+  ASSERT_TRUE(Attend(MakeRequest({}, /*seed=*/1)).ok());
+  EXPECT_FALSE(response_.has_lse());
+  EXPECT_FALSE(response_.has_weights());
+}
+
+TEST_F(ServerAttendTest, AveragesValuesWhenAllKeysAreEqual) {
+  v1::AttendRequest request = OneItemRequest();
+  *request.mutable_key() = ZeroTensor({1, 3, 1, 8});
+  const std::vector<float> value = Floats(request.value());
+  ASSERT_TRUE(Attend(request).ok());
+  const std::vector<float> output = Floats(response_.output());
+  for (size_t dim = 0; dim < 8; ++dim) {
+    EXPECT_NEAR(output[dim], (value[dim] + value[8 + dim] + value[16 + dim]) / 3, 1e-6) << "dim " << dim;
+  }
+}
+
+TEST_F(ServerAttendTest, ReferenceAndAutoAgree) {
+  v1::AttendRequest request =
+      MakeRequest({.batch = 2, .q_len = 9, .kv_len = 17, .heads = 4, .kv_heads = 2}, /*seed=*/3);
+  request.set_causal(true);
+  request.set_alignment(v1::BOTTOM_RIGHT);
+  ASSERT_TRUE(Attend(request).ok());
+  const std::vector<float> fast = Floats(response_.output());
+  request.set_kernel(v1::KERNEL_REFERENCE);
+  ASSERT_TRUE(Attend(request).ok());
+  EXPECT_THAT(fast, ::testing::Pointwise(::testing::FloatNear(1e-5f), Floats(response_.output())));
+}
+
+TEST_F(ServerAttendTest, AnswersEmptyProblems) {
+  ASSERT_TRUE(Attend(MakeRequest({.q_len = 0}, 1)).ok());
+  EXPECT_THAT(response_.output().shape(), ElementsAre(1, 0, 2, 8));
+  ASSERT_TRUE(Attend(MakeRequest({.kv_len = 0}, 1)).ok());
+  EXPECT_THAT(Floats(response_.output()), ::testing::Each(0.0f));
+  ASSERT_TRUE(Attend(MakeRequest({.batch = 0}, 1)).ok());
+}
+
+TEST_F(ServerAttendTest, NamesWhatIsMissing) {
+  ExpectRefused({}, grpc::INVALID_ARGUMENT, {"query", "unset"});
+  v1::AttendRequest request = OneItemRequest();
+  request.clear_value();
+  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"value", "unset"});
+  request = OneItemRequest();
+  request.mutable_key()->clear_dtype();
+  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"key.dtype", "UNSPECIFIED"});
+}
+
+TEST_F(ServerAttendTest, NamesBytesThatDoNotFitTheShape) {
+  v1::AttendRequest request = OneItemRequest();
+  request.mutable_key()->mutable_data()->pop_back();
+  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"key.data", "96 bytes", "95 bytes", "[1, 3, 1, 8]"});
+  request.mutable_key()->mutable_data()->append(2, '\0');
+  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"key.data", "97 bytes"});
+}
+
+TEST_F(ServerAttendTest, RefusesHostileShapes) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, -1, 1, 8},
+                                            {kHuge, kHuge, kHuge, kHuge},
+                                            {0, kHuge, kHuge, kHuge},
+                                            {1, 0, kHuge, 8},
+                                            {std::numeric_limits<int64_t>::min(), 1, 1, 1},
+                                            {1, 1, 8},
+                                            {},
+                                            {1, 0, 1, 0},
+                                            {1, 0, 0, 8}}) {
+    v1::AttendRequest request = OneItemRequest();
+    for (v1::Tensor* tensor : {request.mutable_query(), request.mutable_key(), request.mutable_value()}) {
+      tensor->mutable_shape()->Assign(shape.begin(), shape.end());
+      tensor->clear_data();
+    }
+    request.set_alibi(true);
+    request.set_alignment(v1::TOP_LEFT);
+    ExpectRefused(request, grpc::INVALID_ARGUMENT, {"query"});
+    ExpectServesGoodRequest();
+  }
+  v1::AttendRequest request = OneItemRequest();
+  request.mutable_query()->mutable_shape()->Resize(100'000, 1);
+  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"query.shape", "100000"});
+}
+
+TEST_F(ServerAttendTest, NamesTheFlagOfALimit) {
+  ExpectRefused(MakeRequest({.q_len = 4096, .heads = 1, .kv_heads = 1}, 1), grpc::INVALID_ARGUMENT,
+                {"--max_tokens_per_request", "4096"});
+  v1::AttendRequest weights = MakeRequest({.q_len = 64, .kv_len = 64}, 1);
+  weights.set_return_weights(true);
+  ExpectRefused(weights, grpc::INVALID_ARGUMENT, {"--max_weights_bytes", "4096"});
+  v1::AttendRequest reference = MakeRequest({.q_len = 256, .kv_len = 256}, 1);
+  reference.set_kernel(v1::KERNEL_REFERENCE);
+  ExpectRefused(reference, grpc::INVALID_ARGUMENT, {"--max_reference_work", "KERNEL_AUTO"});
+}
+
+TEST_F(ServerAttendTest, RefusesARequestWhoseReplyWouldPassTheMessageLimit) {
+  v1::AttendRequest request = MakeRequest({.q_len = 1024, .kv_len = 1, .heads = 8, .kv_heads = 1, .head_dim = 1}, 1);
+  *request.mutable_value() = ZeroTensor({1, 1, 1, 1024});
+  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"--max_message_bytes"});
+}
+
+TEST_F(ServerAttendTest, NamesUnknownFieldsAnywhere) {
+  constexpr int kNewField = 4711;
+  v1::AttendRequest request = OneItemRequest();
+  request.GetReflection()->MutableUnknownFields(&request)->AddVarint(kNewField, 1);
+  ExpectRefused(request, grpc::UNIMPLEMENTED, {"4711", "AttendRequest"});
+  request = OneItemRequest();
+  v1::Window& window = *request.mutable_window();
+  window.GetReflection()->MutableUnknownFields(&window)->AddVarint(kNewField, 1);
+  ExpectRefused(request, grpc::UNIMPLEMENTED, {"4711", "window"});
+}
+
+TEST_F(ServerAttendTest, NamesUnknownEnumValues) {
+  v1::AttendRequest request = OneItemRequest();
+  request.set_kernel(static_cast<v1::Kernel>(99));
+  ExpectRefused(request, grpc::UNIMPLEMENTED, {"kernel", "99"});
+  request = OneItemRequest();
+  request.mutable_query()->set_dtype(static_cast<v1::DataType>(77));
+  ExpectRefused(request, grpc::UNIMPLEMENTED, {"query.dtype", "77"});
+}
+
+TEST_F(ServerAttendTest, RefusesAMessagePastTheLimit) {
+  EXPECT_EQ(CallRaw(channel_, kAttendMethod, std::string((1 << 20) + 1, '\0')).status.error_code(),
+            grpc::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(ServerAttendTest, RefusesBytesThatAreNoMessage) {
+  std::string truncated = OneItemRequest().SerializeAsString();
+  truncated.resize(truncated.size() - 5);
+  EXPECT_FALSE(CallRaw(channel_, kAttendMethod, truncated).status.ok());
+  EXPECT_FALSE(CallRaw(channel_, kAttendMethod, std::string(100, '\xff')).status.ok());
+}
+
+TEST_F(ServerAttendTest, RefusesCompressedMessages) {
+  for (grpc_compression_algorithm algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    const v1::AttendRequest zeros = MakeRequest({.q_len = 0, .kv_len = 64}, 1);
+    const grpc::Status status = stub_->Attend(&context, zeros, &response_);
+    EXPECT_EQ(status.error_code(), grpc::UNIMPLEMENTED) << status.error_message();
+  }
+}
+
+TEST_F(ServerAttendTest, DoesNotOfferForwardYet) {
+  grpc::ClientContext context;
+  v1::ForwardResponse response;
+  EXPECT_EQ(stub_->Forward(&context, {}, &response).error_code(), grpc::UNIMPLEMENTED);
+}
+
+}  // namespace
+}  // namespace triad

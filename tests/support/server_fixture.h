@@ -1,0 +1,57 @@
+// A whole server in this process, for tests through a real channel.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/attention/attention_kernel.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "server/server_options.h"
+#include "triad/v1/attention.grpc.pb.h"
+
+namespace triad {
+
+// Options that suit tests: two compute threads, free ports. An empty `listen` is a Unix socket in a folder of the
+// test's own.
+ServerOptions TestServerOptions();
+
+// Starts in the constructor, which ends the process with the reason when it cannot; stops and removes its folder in the
+// destructor.
+class TestServer {
+ public:
+  explicit TestServer(ServerOptions options = TestServerOptions(), std::unique_ptr<AttentionKernel> kernel = nullptr);
+  ~TestServer();
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+
+  Server& server() { return *server_; }
+  // Address of the first listener, as gRPC and the client library take it.
+  const std::string& target() const { return server_->addresses().front(); }
+  // Removed at the end.
+  const std::filesystem::path& folder() const { return folder_; }
+
+  // A connection of its own, without message limits.
+  std::shared_ptr<grpc::Channel> NewChannel(grpc::ChannelArguments arguments = {}) const;
+  std::unique_ptr<v1::AttentionService::Stub> NewStub() const;
+
+  // GET of an HTTP page: status code and body.
+  std::pair<int, std::string> Page(const std::string& path) const;
+  // Value of a line of /metrics, such as R"(triad_requests_total{code="OK",method="Attend"})"; -1 when there is none.
+  double Metric(const std::string& series) const;
+  // Destroys the server; nothing but the folder is left.
+  void Stop() { server_.reset(); }
+
+ private:
+  const std::filesystem::path folder_;
+  std::FILE* const sink_;  // takes the log
+  Log log_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace triad

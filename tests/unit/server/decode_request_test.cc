@@ -1,0 +1,116 @@
+#include "server/decode_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace triad {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kMaxBatch = 4;
+
+void Set(v1::Tensor& tensor, v1::DataType dtype, const std::vector<int64_t>& shape, size_t bytes) {
+  tensor.set_dtype(dtype);
+  tensor.mutable_shape()->Assign(shape.begin(), shape.end());
+  tensor.mutable_data()->assign(bytes, '\0');
+}
+
+v1::AttendRequest GoodRequest() {
+  v1::AttendRequest message;
+  Set(*message.mutable_query(), v1::BFLOAT16, {1, 2, 3, 4}, 48);
+  Set(*message.mutable_key(), v1::BFLOAT16, {1, 5, 3, 4}, 120);
+  Set(*message.mutable_value(), v1::BFLOAT16, {1, 5, 3, 4}, 120);
+  return message;
+}
+
+TEST(DecodeAttendTest, BorrowsTheMessagesBytes) {
+  const v1::AttendRequest message = GoodRequest();
+  const auto decoded = DecodeAttend(message, kMaxBatch);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(static_cast<const void*>(decoded->request.key.data), message.key().data().data());
+  EXPECT_EQ(decoded->request.key.dtype, DType::kBf16);
+  EXPECT_THAT(decoded->request.key.shape, ElementsAre(1, 5, 3, 4));
+}
+
+TEST(DecodeAttendTest, KeepsUnsetApartFromZero) {
+  v1::AttendRequest message = GoodRequest();
+  const auto unset = DecodeAttend(message, kMaxBatch);
+  EXPECT_FALSE(unset->request.scale.has_value());
+  EXPECT_FALSE(unset->request.window.has_value());
+  EXPECT_FALSE(unset->request.query_lengths.has_value());
+  message.set_scale(0);
+  message.mutable_window()->set_left(0);
+  message.mutable_query_lengths();
+  const auto set = DecodeAttend(message, kMaxBatch);
+  EXPECT_EQ(set->request.scale, 0.0f);
+  EXPECT_EQ(set->request.window->left, 0);
+  EXPECT_FALSE(set->request.window->right.has_value());
+  EXPECT_TRUE(set->request.query_lengths->empty());
+}
+
+TEST(DecodeAttendTest, CarriesEveryOption) {
+  v1::AttendRequest message = GoodRequest();
+  message.set_layout(v1::HEADS_TOKENS);
+  message.set_logit_softcap(2);
+  message.set_causal(true);
+  message.set_alignment(v1::TOP_LEFT);
+  message.add_alibi_slopes(0.5f);
+  message.set_alibi(true);
+  message.add_sinks(-1);
+  Set(*message.mutable_keep(), v1::BOOL, {1, 1, 1, 5}, 5);
+  Set(*message.mutable_bias(), v1::FLOAT32, {1, 1, 1, 5}, 20);
+  message.mutable_key_lengths()->add_values(3);
+  message.set_return_lse(true);
+  message.set_return_weights(true);
+  message.set_kernel(v1::KERNEL_REFERENCE);
+  message.set_priority(v1::LOW);
+  const auto decoded = DecodeAttend(message, kMaxBatch);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const AttentionRequest& request = decoded->request;
+  EXPECT_EQ(request.layout, Layout::kHeadsTokens);
+  EXPECT_EQ(request.logit_softcap, 2);
+  EXPECT_TRUE(request.causal && request.alibi && request.return_lse && request.return_weights);
+  EXPECT_EQ(request.alignment, Alignment::kTopLeft);
+  EXPECT_THAT(request.alibi_slopes, ElementsAre(0.5f));
+  EXPECT_THAT(request.sinks, ElementsAre(-1));
+  EXPECT_EQ(request.keep->dtype, DType::kBool);
+  EXPECT_EQ(request.bias->dtype, DType::kF32);
+  EXPECT_THAT(*request.key_lengths, ElementsAre(3));
+  EXPECT_TRUE(decoded->use_reference);
+  EXPECT_EQ(decoded->priority, Priority::kLow);
+}
+
+// Every field of the contract is either carried above or refused: one that is added without a thought here fails this
+// test.
+TEST(DecodeAttendTest, KnowsEveryFieldOfTheContract) { EXPECT_EQ(v1::AttendRequest::descriptor()->field_count(), 20); }
+
+TEST(DecodeAttendTest, BoundsLengthsBeforeCopyingThem) {
+  v1::AttendRequest message = GoodRequest();
+  message.mutable_query_lengths()->mutable_values()->Resize(kMaxBatch + 1, 0);
+  const auto decoded = DecodeAttend(message, kMaxBatch);
+  EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("--max_batch"));
+}
+
+TEST(DecodeTensorTest, NamesFieldRuleAndValue) {
+  v1::Tensor tensor;
+  Set(tensor, v1::FLOAT16, {2, 3}, 13);
+  const auto decoded = DecodeTensor("bias", tensor);
+  EXPECT_EQ(std::string(decoded.status().message()),
+            "bias.data must have the 12 bytes of FLOAT16 [2, 3]; was 13 bytes");
+}
+
+TEST(DecodeTensorTest, AnEmptyTensorMayNotNameAbsurdDimensions) {
+  v1::Tensor tensor;
+  Set(tensor, v1::FLOAT32, {1, 0, int64_t{1} << 40, 8}, 0);
+  EXPECT_FALSE(DecodeTensor("query", tensor).ok());
+  Set(tensor, v1::FLOAT32, {1, 0, 64, 128}, 0);
+  EXPECT_TRUE(DecodeTensor("query", tensor).ok());
+}
+
+}  // namespace
+}  // namespace triad

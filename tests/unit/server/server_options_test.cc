@@ -1,0 +1,139 @@
+#include "server/server_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/flags/reflection.h"
+
+namespace triad {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Flags are global: each test puts them back.
+class ServerOptionsTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<ServerOptions> Load(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
+    arguments.insert(arguments.begin(), "triad-server");
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    std::vector<const char*> variables;
+    for (const std::string& variable : environment) variables.push_back(variable.c_str());
+    variables.push_back(nullptr);
+    return LoadServerOptions(static_cast<int>(argv.size()), argv.data(), variables.data());
+  }
+
+ private:
+  const absl::FlagSaver saver_;
+};
+
+TEST_F(ServerOptionsTest, DefaultsFitTogether) {
+  const auto options = Load({});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->listen, ElementsAre("127.0.0.1:8470"));
+  EXPECT_EQ(options->http_listen, "127.0.0.1:8471");
+  EXPECT_TRUE(ValidateServerOptions(ServerOptions()).ok());
+}
+
+TEST_F(ServerOptionsTest, FlagWinsOverEnvironmentOverDefault) {
+  const auto options = Load({"--max_batch=5"}, {"TRIAD_MAX_BATCH=6", "TRIAD_MAX_HEAD_DIM=7", "HOME=/nowhere"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->max_batch, 5);
+  EXPECT_EQ(options->max_head_dim, 7);
+  EXPECT_EQ(options->max_streams, ServerOptions().max_streams);
+}
+
+TEST_F(ServerOptionsTest, AnUnknownVariableIsAnErrorThatNamesIt) {
+  const auto options = Load({}, {"TRIAD_MAX_HEADDIM=7"});
+  ASSERT_FALSE(options.ok());
+  EXPECT_THAT(std::string(options.status().message()), HasSubstr("TRIAD_MAX_HEADDIM"));
+  EXPECT_FALSE(Load({}, {"TRIAD_FLAGFILE=x"}).ok()) << "a flag of absl's own is none of the server's";
+  EXPECT_TRUE(Load({}, {"TRIAD_TARGET=unix:/x"}).ok())
+      << "the command-line tool's variable is not meant for the server";
+}
+
+TEST_F(ServerOptionsTest, AnUnreadableVariableIsAnErrorThatNamesItsValue) {
+  const auto options = Load({}, {"TRIAD_THREADS=many"});
+  ASSERT_FALSE(options.ok());
+  EXPECT_THAT(std::string(options.status().message()), HasSubstr("many"));
+}
+
+TEST_F(ServerOptionsTest, ListenMayBeRepeatedOrHoldSeveral) {
+  const auto options = Load({"--listen=a:1,b:2", "--threads=3", "--listen", "unix:/c"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->listen, ElementsAre("a:1", "b:2", "unix:/c"));
+  EXPECT_EQ(options->threads, 3);
+  const auto from_environment = Load({}, {"TRIAD_LISTEN=x:1,y:2"});
+  ASSERT_TRUE(from_environment.ok());
+}
+
+TEST_F(ServerOptionsTest, RefusesPositionalArguments) { EXPECT_FALSE(Load({"serve"}).ok()); }
+
+TEST_F(ServerOptionsTest, UnknownFlagEndsTheProcess) {
+  EXPECT_EXIT(Load({"--no_such_flag=1"}).IgnoreError(), ::testing::ExitedWithCode(1), "no_such_flag");
+}
+
+TEST_F(ServerOptionsTest, DescribesEveryFlagAndHelpExplainsIt) {
+  char program[] = "triad-server";
+  char help[] = "--help";
+  char* argv[] = {program, help};
+  const std::string text = AnswerForHelpFlags(2, argv).value_or("");
+  for (const auto& [flag, value] : DescribeServerOptions(ServerOptions())) {
+    EXPECT_THAT(text, HasSubstr("--" + flag + "=" + value + "\n"));
+  }
+  EXPECT_EQ(AnswerForHelpFlags(1, argv), std::nullopt);
+}
+
+struct BadOption {
+  const char* name;
+  void (*spoil)(ServerOptions&);
+  const char* words;
+};
+
+class BadServerOptionTest : public ::testing::TestWithParam<BadOption> {};
+
+TEST_P(BadServerOptionTest, IsRefusedByName) {
+  ServerOptions options;
+  GetParam().spoil(options);
+  const absl::Status status = ValidateServerOptions(options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().words));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, BadServerOptionTest,
+    ::testing::Values(
+        BadOption{"NoAddress", [](ServerOptions& o) { o.listen.clear(); }, "--listen"},
+        BadOption{"NoPort", [](ServerOptions& o) { o.listen = {"localhost"}; }, "\"localhost\""},
+        BadOption{"HugePort", [](ServerOptions& o) { o.http_listen = "localhost:65536"; }, "--http_listen"},
+        BadOption{"EmptyPath", [](ServerOptions& o) { o.listen = {"unix:"}; }, "path"},
+        BadOption{"NegativeThreads", [](ServerOptions& o) { o.threads = -1; }, "--threads"},
+        BadOption{"MessagePastProtobuf", [](ServerOptions& o) { o.max_message_bytes = int64_t{1} << 31; },
+                  "2147483647"},
+        BadOption{"FlightBelowMessage", [](ServerOptions& o) { o.max_in_flight_bytes = 4096; }, "--max_message_bytes"},
+        BadOption{"QuotaBelowMessage", [](ServerOptions& o) { o.grpc_memory_bytes = 4096; }, "--grpc_memory_bytes"},
+        BadOption{"NoQueueTime", [](ServerOptions& o) { o.max_queue_time = absl::ZeroDuration(); }, "--max_queue_time"},
+        BadOption{"EndlessDrain", [](ServerOptions& o) { o.drain_timeout = absl::InfiniteDuration(); },
+                  "--drain_timeout"},
+        BadOption{"NanFlop", [](ServerOptions& o) { o.max_batch_flop = std::numeric_limits<double>::quiet_NaN(); },
+                  "--max_batch_flop"},
+        BadOption{"NoStreamItems", [](ServerOptions& o) { o.max_stream_items = 0; }, "--max_stream_items"},
+        BadOption{"LogFormat", [](ServerOptions& o) { o.log_format = "xml"; }, "xml"},
+        BadOption{"InstructionSet", [](ServerOptions& o) { o.instruction_set = "mmx"; }, "mmx"}),
+    [](const ::testing::TestParamInfo<BadOption>& tested) { return std::string(tested.param.name); });
+
+TEST(ChooseInstructionSetTest, CapsButNeverRaises) {
+  ServerOptions options;
+  EXPECT_EQ(*ChooseInstructionSet(options, InstructionSet::kAvx512), InstructionSet::kAvx512);
+  options.instruction_set = "avx2";
+  EXPECT_EQ(*ChooseInstructionSet(options, InstructionSet::kAvx512), InstructionSet::kAvx2);
+  EXPECT_FALSE(ChooseInstructionSet(options, InstructionSet::kGeneric).ok());
+}
+
+}  // namespace
+}  // namespace triad
