@@ -4,10 +4,12 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <thread>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/src/callback_scope.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -102,7 +104,12 @@ absl::StatusOr<std::shared_ptr<ChannelPool>> ChannelPool::Create(const ClientOpt
     auto stub = v1::AttentionService::NewStub(channel);
     slots.push_back({std::move(channel), std::move(stub)});
   }
-  return std::shared_ptr<ChannelPool>(new ChannelPool(std::move(slots)));
+  return std::shared_ptr<ChannelPool>(new ChannelPool(std::move(slots)), Destroy);
+}
+
+void ChannelPool::Destroy(ChannelPool* pool) {
+  std::unique_ptr<ChannelPool> last(pool);
+  if (CallbackScope::IsActive()) std::thread([last = std::move(last)] {}).detach();
 }
 
 ChannelPool::Lease ChannelPool::Pick() {

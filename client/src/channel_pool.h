@@ -52,6 +52,9 @@ class ChannelPool : public std::enable_shared_from_this<ChannelPool> {
     std::unique_ptr<v1::AttentionService::Stub> stub;
   };
 
+  // What the last reference does, on a thread that may destroy channels (see CallbackScope).
+  static void Destroy(ChannelPool* pool);
+
   explicit ChannelPool(std::vector<Slot> slots) : slots_(std::move(slots)), in_flight_(slots_.size()) {}
 
   const std::vector<Slot> slots_;                // not empty

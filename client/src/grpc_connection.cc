@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "client/src/attend_messages.h"
+#include "client/src/callback_scope.h"
 #include "client/src/grpc_attend_stream.h"
 #include "client/src/grpc_status.h"
 #include "client/src/grpc_time.h"
@@ -37,14 +38,18 @@ class OneCall {
 };
 
 // What a call without a waiting thread needs until its callback, which owns it.
-template <class Request, class Reply>
+template <class Request, class Reply, class Callback>
 struct AsyncCall {
-  AsyncCall(ChannelPool& pool, const CallOptions& options) : call(pool, options) {}
+  AsyncCall(ChannelPool& pool, const CallOptions& options, Callback callback)
+      : one(pool, options), done(std::move(callback)) {}
 
-  OneCall call;
+  OneCall one;
   Request request;
   Reply reply;
+  const Callback done;
 };
+using AttendCall = AsyncCall<v1::AttendRequest, v1::AttendResponse, AttendCallback>;
+using InfoCall = AsyncCall<v1::GetServerInfoRequest, v1::ServerInfo, ServerInfoCallback>;
 
 class GrpcConnection final : public Connection {
  public:
@@ -61,13 +66,15 @@ class GrpcConnection final : public Connection {
   }
 
   void AttendAsync(const AttendRequest& request, const CallOptions& options, AttendCallback done) override {
-    auto call = std::make_shared<AsyncCall<v1::AttendRequest, v1::AttendResponse>>(*pool_, options);
+    auto call = std::make_shared<AttendCall>(*pool_, options, std::move(done));
     EncodeAttend(request, call->request);
-    call->call.lease().stub().async()->Attend(&call->call.context(), &call->request, &call->reply,
-                                              [call, done = std::move(done)](const grpc::Status& grpc_status) {
-                                                const absl::Status status = call->call.Convert(grpc_status);
-                                                done(status.ok() ? DecodeAttend(std::move(call->reply)) : status);
-                                              });
+    call->one.lease().stub().async()->Attend(&call->one.context(), &call->request, &call->reply,
+                                             [call](const grpc::Status& grpc_status) mutable {
+                                               const CallbackScope scope;
+                                               const std::shared_ptr<AttendCall> last = std::move(call);
+                                               const absl::Status status = last->one.Convert(grpc_status);
+                                               last->done(status.ok() ? DecodeAttend(std::move(last->reply)) : status);
+                                             });
   }
 
   absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions& options) override {
@@ -84,13 +91,15 @@ class GrpcConnection final : public Connection {
   }
 
   void GetServerInfoAsync(const CallOptions& options, ServerInfoCallback done) override {
-    auto call = std::make_shared<AsyncCall<v1::GetServerInfoRequest, v1::ServerInfo>>(*pool_, options);
-    call->call.lease().stub().async()->GetServerInfo(&call->call.context(), &call->request, &call->reply,
-                                                     [call, done = std::move(done)](const grpc::Status& grpc_status) {
-                                                       const absl::Status status = call->call.Convert(grpc_status);
-                                                       if (!status.ok()) return done(status);
-                                                       done(DecodeServerInfo(call->reply));
-                                                     });
+    auto call = std::make_shared<InfoCall>(*pool_, options, std::move(done));
+    call->one.lease().stub().async()->GetServerInfo(&call->one.context(), &call->request, &call->reply,
+                                                    [call](const grpc::Status& grpc_status) mutable {
+                                                      const CallbackScope scope;
+                                                      const std::shared_ptr<InfoCall> last = std::move(call);
+                                                      const absl::Status status = last->one.Convert(grpc_status);
+                                                      if (!status.ok()) return last->done(status);
+                                                      last->done(DecodeServerInfo(last->reply));
+                                                    });
   }
 
   absl::StatusOr<Health> CheckHealth(const std::string& service, const CallOptions& options) override {

@@ -6,6 +6,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "client/src/callback_scope.h"
 #include "client/src/grpc_time.h"
 #include "grpcpp/alarm.h"
 
@@ -53,9 +54,11 @@ class GrpcRuntime final : public Runtime {
   void RunAfter(absl::Duration delay, const std::stop_token& cancel, std::function<void()> done) override {
     auto timer = std::make_shared<Timer>(cancel);
     timer->Start(delay, [timer, done = std::move(done)](bool) mutable {
+      const CallbackScope scope;
       // The alarm's closure owns the timer that owns the alarm; letting go here breaks the circle.
-      const std::shared_ptr<Timer> last = std::move(timer);
-      done();
+      const std::shared_ptr<Timer> last_timer = std::move(timer);
+      const std::function<void()> last_done = std::move(done);
+      last_done();
     });
   }
 };

@@ -1,0 +1,160 @@
+#include "client/src/attend_messages.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/unit/client/fake_connection.h"
+
+namespace triad::client {
+namespace {
+
+// Every field set, none to its default.
+AttendRequest FullRequest(const SmallProblem& problem) {
+  AttendRequest request = problem.Request();
+  request.layout = Layout::kHeadsTokens;
+  request.scale = 0.0F;
+  request.logit_softcap = 30;
+  request.causal = true;
+  request.alignment = Alignment::kBottomRight;
+  request.window = Window{.left = 0, .right = 5};
+  request.alibi_slopes = {0.5F};
+  request.alibi = true;
+  request.sinks = {-std::numeric_limits<float>::infinity()};
+  request.keep = TensorView::Bool(problem.keep, {1, 1, 1, 2});
+  request.bias = problem.Tensor();
+  request.query_lengths = std::vector<int64_t>{2};
+  request.key_lengths = std::vector<int64_t>{};
+  request.return_lse = true;
+  request.return_weights = true;
+  request.kernel = Kernel::kReference;
+  request.priority = Priority::kLow;
+  return request;
+}
+
+v1::AttendRequest Encoded(const AttendRequest& request) {
+  v1::AttendRequest message;
+  EncodeAttend(request, message);
+  return message;
+}
+
+TEST(AttendMessagesTest, EveryFieldReachesTheWire) {
+  const SmallProblem problem;
+  const v1::AttendRequest message = Encoded(FullRequest(problem));
+  EXPECT_EQ(message.query().dtype(), v1::FLOAT32);
+  EXPECT_EQ(message.query().shape_size(), 4);
+  EXPECT_EQ(message.query().data(),
+            std::string(reinterpret_cast<const char*>(problem.values.data()), problem.values.size() * sizeof(float)));
+  EXPECT_EQ(message.layout(), v1::HEADS_TOKENS);
+  EXPECT_TRUE(message.has_scale());
+  EXPECT_EQ(message.scale(), 0);
+  EXPECT_EQ(message.logit_softcap(), 30);
+  EXPECT_TRUE(message.causal());
+  EXPECT_EQ(message.alignment(), v1::BOTTOM_RIGHT);
+  EXPECT_TRUE(message.window().has_left());
+  EXPECT_EQ(message.window().right(), 5);
+  EXPECT_EQ(message.alibi_slopes(0), 0.5F);
+  EXPECT_TRUE(message.alibi());
+  EXPECT_EQ(message.sinks_size(), 1);
+  EXPECT_EQ(message.keep().dtype(), v1::BOOL);
+  EXPECT_TRUE(message.has_bias());
+  EXPECT_EQ(message.query_lengths().values(0), 2);
+  EXPECT_TRUE(message.has_key_lengths()) << "given, for no sequences";
+  EXPECT_TRUE(message.return_lse());
+  EXPECT_TRUE(message.return_weights());
+  EXPECT_EQ(message.kernel(), v1::KERNEL_REFERENCE);
+  EXPECT_EQ(message.priority(), v1::LOW);
+}
+
+TEST(AttendMessagesTest, NoFieldOfTheWireIsForgotten) {
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  const v1::AttendRequest message = Encoded(FullRequest(SmallProblem()));
+  message.GetReflection()->ListFields(message, &set);
+  EXPECT_EQ(static_cast<int>(set.size()), v1::AttendRequest::descriptor()->field_count());
+}
+
+TEST(AttendMessagesTest, WhatIsUnsetStaysUnset) {
+  const v1::AttendRequest message = Encoded(SmallProblem().Request());
+  EXPECT_FALSE(message.has_scale());
+  EXPECT_FALSE(message.has_window());
+  EXPECT_FALSE(message.has_keep());
+  EXPECT_FALSE(message.has_bias());
+  EXPECT_FALSE(message.has_query_lengths());
+  EXPECT_FALSE(message.has_key_lengths());
+}
+
+TEST(AttendMessagesTest, EncodedBytesIsExact) {
+  const SmallProblem problem;
+  EXPECT_EQ(EncodedBytes({}), static_cast<int64_t>(Encoded({}).ByteSizeLong()));
+  EXPECT_EQ(EncodedBytes(FullRequest(problem)), static_cast<int64_t>(Encoded(FullRequest(problem)).ByteSizeLong()));
+  // Lengths whose varints, and those of the tensor around them, gain a byte.
+  for (const int64_t size :
+       {0, 1, 27, 28, 29, 30, 126, 127, 128, 129, 4090, 4091, 4096, 16383, 16384, 2097151, 2097152}) {
+    const std::vector<uint8_t> values(size);
+    AttendRequest request = problem.Request();
+    request.keep = TensorView::Bool(values, {size});
+    EXPECT_EQ(EncodedBytes(request), static_cast<int64_t>(Encoded(request).ByteSizeLong())) << size << " bytes";
+  }
+}
+
+v1::Tensor* Fill(v1::Tensor* tensor, const std::vector<int64_t>& shape) {
+  int64_t bytes = 4;
+  tensor->set_dtype(v1::FLOAT32);
+  for (const int64_t extent : shape) {
+    tensor->add_shape(extent);
+    bytes *= extent;
+  }
+  tensor->set_data(std::string(bytes, '\1'));
+  return tensor;
+}
+
+TEST(AttendMessagesTest, AnswersAreMovedNotCopied) {
+  v1::AttendResponse message;
+  const void* bytes = Fill(message.mutable_output(), {1, 16, 1, 4})->data().data();
+  const auto response = DecodeAttend(std::move(message));
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->output.data().data(), bytes);
+  EXPECT_EQ(response->output.shape(), Shape({1, 16, 1, 4}));
+  EXPECT_FALSE(response->lse.has_value());
+  EXPECT_FALSE(response->weights.has_value());
+}
+
+TEST(AttendMessagesTest, AnswersBringWhatWasAskedFor) {
+  v1::AttendResponse message;
+  Fill(message.mutable_output(), {1, 2, 1, 4});
+  Fill(message.mutable_lse(), {1, 1, 2});
+  Fill(message.mutable_weights(), {1, 1, 2, 2});
+  message.mutable_timings()->set_compute_ns(5);
+  const auto response = DecodeAttend(std::move(message));
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->lse->shape(), Shape({1, 1, 2}));
+  EXPECT_EQ(response->weights->float32().size(), 4);
+  EXPECT_EQ(response->timings.compute, absl::Nanoseconds(5));
+}
+
+TEST(AttendMessagesTest, AMalformedAnswerIsAnError) {
+  v1::AttendResponse message;
+  Fill(message.mutable_output(), {1, 2, 1, 4})->add_shape(3);
+  EXPECT_EQ(DecodeAttend(std::move(message)).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(AttendMessagesTest, AStreamErrorBringsItsCodeAndPushback) {
+  v1::AttendStreamResponse message;
+  message.set_request_id(7);
+  message.mutable_error()->set_code(8);
+  message.mutable_error()->set_message("queue full");
+  message.mutable_error()->mutable_retry_delay()->set_nanos(250'000'000);
+  const AttendAnswer answer = DecodeAnswer(std::move(message));
+  EXPECT_EQ(answer.request_id, 7);
+  EXPECT_EQ(answer.response.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(RetryPushback(answer.response.status()), absl::Milliseconds(250));
+}
+
+TEST(AttendMessagesTest, AnAnswerThatIsNeitherIsAnError) {
+  EXPECT_EQ(DecodeAnswer({}).response.status().code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace triad::client

@@ -1,0 +1,124 @@
+#include "client/src/limit_checking_connection.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "client/src/attend_messages.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/client/fake_connection.h"
+#include "tests/unit/client/fake_runtime.h"
+
+namespace triad::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Counts what is sent.
+class CountingStream final : public AttendStream {
+ public:
+  explicit CountingStream(int& sent) : sent_(sent) {}
+  absl::Status Send(uint64_t, const AttendRequest&, const ItemOptions&) override {
+    ++sent_;
+    return absl::OkStatus();
+  }
+  absl::Status Cancel(uint64_t) override { return absl::OkStatus(); }
+  absl::Status HalfClose() override { return absl::OkStatus(); }
+  std::optional<AttendAnswer> Next() override { return std::nullopt; }
+  absl::Status Finish() override { return absl::OkStatus(); }
+
+ private:
+  int& sent_;
+};
+
+class LimitCheckingConnectionTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Connection> Connect(int64_t max_message_bytes = 1 << 20) {
+    return MakeLimitCheckingConnection(fake_, {.max_message_bytes = max_message_bytes, .target = "host:1"}, runtime_);
+  }
+  void SetServerLimit(int64_t max_message_bytes) { fake_->info->limits.max_message_bytes = max_message_bytes; }
+
+  const SmallProblem problem_;
+  const int64_t bytes_ = EncodedBytes(problem_.Request());
+  const std::shared_ptr<FakeRuntime> runtime_ = std::make_shared<FakeRuntime>();
+  const std::shared_ptr<FakeConnection> fake_ = std::make_shared<FakeConnection>();
+};
+
+TEST_F(LimitCheckingConnectionTest, AsksTheServerOnce) {
+  const auto connection = Connect();
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
+  EXPECT_EQ(fake_->info_calls.size(), 1);
+  EXPECT_EQ(fake_->attend_calls.size(), 2);
+}
+
+TEST_F(LimitCheckingConnectionTest, RefusesPastTheServersLimitToTheByte) {
+  SetServerLimit(bytes_ - 1);
+  const auto refused = Connect()->Attend(problem_.Request(), {});
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--max_message_bytes of the server at host:1"));
+  EXPECT_TRUE(fake_->attend_calls.empty());
+  SetServerLimit(bytes_);
+  EXPECT_TRUE(Connect()->Attend(problem_.Request(), {}).ok());
+}
+
+TEST_F(LimitCheckingConnectionTest, RefusesPastItsOwnLimitWithoutAskingTheServer) {
+  const auto refused = Connect(bytes_ - 1)->Attend(problem_.Request(), {});
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("ClientOptions::max_message_bytes"));
+  EXPECT_TRUE(fake_->info_calls.empty());
+}
+
+TEST_F(LimitCheckingConnectionTest, ACallFailsAsItsQuestionDid) {
+  fake_->info = absl::UnavailableError("no server");
+  const auto connection = Connect();
+  EXPECT_EQ(connection->Attend(problem_.Request(), {}).status(), absl::UnavailableError("no server"));
+  fake_->info = ServerInfo();
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok()) << "the next call asks again";
+}
+
+TEST_F(LimitCheckingConnectionTest, AServerThatDoesNotSayIsNotAskedAgain) {
+  fake_->info = absl::UnimplementedError("GetServerInfo");
+  const auto connection = Connect();
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
+  EXPECT_EQ(fake_->info_calls.size(), 1);
+}
+
+TEST_F(LimitCheckingConnectionTest, AsyncChecksTheSame) {
+  SetServerLimit(bytes_ - 1);
+  const auto connection = Connect();
+  for (const bool limits_are_known : {false, true}) {
+    std::optional<absl::Status> status;
+    connection->AttendAsync(problem_.Request(), {}, [&](auto answer) { status = answer.status(); });
+    EXPECT_FALSE(limits_are_known && status.has_value()) << "called back from within AttendAsync";
+    runtime_->RunPending();
+    ASSERT_TRUE(status.has_value());
+    EXPECT_THAT(std::string(status->message()), HasSubstr("--max_message_bytes of the server"));
+  }
+  EXPECT_TRUE(fake_->attend_calls.empty());
+}
+
+TEST_F(LimitCheckingConnectionTest, AsyncAttendsOnceLimitsAreKnown) {
+  std::optional<absl::Status> status;
+  Connect()->AttendAsync(problem_.Request(), {}, [&](auto answer) { status = answer.status(); });
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_EQ(fake_->info_calls.size(), 1);
+  EXPECT_EQ(fake_->attend_calls.size(), 1);
+}
+
+TEST_F(LimitCheckingConnectionTest, StreamItemsAreCheckedBeforeTheyAreSent) {
+  int sent = 0;
+  fake_->stream = std::make_unique<CountingStream>(sent);
+  auto stream = Connect()->OpenAttendStream({});
+  ASSERT_TRUE(stream.ok());
+  AttendRequest torn = problem_.Request();
+  torn.key.data.remove_suffix(1);
+  EXPECT_EQ((*stream)->Send(1, torn).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(sent, 0);
+  EXPECT_TRUE((*stream)->Send(1, problem_.Request()).ok());
+  EXPECT_EQ(sent, 1);
+}
+
+}  // namespace
+}  // namespace triad::client
