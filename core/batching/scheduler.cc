@@ -370,9 +370,9 @@ void RollingScheduler::Release(int64_t tasks, int64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(const SchedulerOptions& options, Clock& clock,
                                                              SchedulerObserver* observer) {
-  static SchedulerObserver* const nobody = new SchedulerObserver;  // ignores everything
+  static SchedulerObserver nobody;  // ignores everything
   if (absl::Status status = Validate(options); !status.ok()) return status;
-  auto scheduler = std::make_unique<RollingScheduler>(options, clock, observer == nullptr ? *nobody : *observer);
+  auto scheduler = std::make_unique<RollingScheduler>(options, clock, observer == nullptr ? nobody : *observer);
   try {
     scheduler->StartThreads();
   } catch (const std::system_error& error) {
