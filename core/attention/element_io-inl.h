@@ -1,0 +1,109 @@
+// Vectors of f32 from and to elements of a request: any type, any alignment, any count. Compiled once per instruction
+// set, hence the unusual guard (Highway's own).
+#if defined(TRIAD_CORE_ATTENTION_ELEMENT_IO_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TRIAD_CORE_ATTENTION_ELEMENT_IO_INL_H_
+#undef TRIAD_CORE_ATTENTION_ELEMENT_IO_INL_H_
+#else
+#define TRIAD_CORE_ATTENTION_ELEMENT_IO_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/tensor/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace triad {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// At most 16 lanes: what packed rows and the columns of score tiles are rounded to.
+using F32Vector = hn::CappedTag<float, 16>;
+using F32 = hn::Vec<F32Vector>;
+constexpr int64_t kMaxLanes = 16;
+
+// 1 <= `count` <= lanes elements of type T at `address`; lanes past them are 0.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> LoadUpTo(D d, const std::byte* address, int64_t count) {
+  if (HWY_LIKELY(count == static_cast<int64_t>(hn::Lanes(d)))) return hn::LoadU(d, reinterpret_cast<const T*>(address));
+  HWY_ALIGN T buffer[kMaxLanes] = {};
+  std::memcpy(buffer, address, static_cast<size_t>(count) * sizeof(T));
+  return hn::Load(d, buffer);
+}
+
+template <class T, class D>
+HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, std::byte* address, int64_t count) {
+  if (HWY_LIKELY(count == static_cast<int64_t>(hn::Lanes(d)))) return hn::StoreU(v, d, reinterpret_cast<T*>(address));
+  HWY_ALIGN T buffer[kMaxLanes];
+  hn::Store(v, d, buffer);
+  std::memcpy(address, buffer, static_cast<size_t>(count) * sizeof(T));
+}
+
+// One type per floating-point DType: how `count` <= lanes elements become a vector, and back (to nearest even).
+struct F32Elements {
+  static constexpr int64_t kBytes = 4;
+  static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
+    return LoadUpTo<float>(F32Vector(), address, count);
+  }
+  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
+    StoreUpTo<float>(v, F32Vector(), address, count);
+  }
+};
+
+struct Bf16Elements {
+  static constexpr int64_t kBytes = 2;
+  static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
+    const hn::Rebind<uint16_t, F32Vector> d16;
+    const hn::Rebind<uint32_t, F32Vector> d32;
+    const auto bits = hn::PromoteTo(d32, LoadUpTo<uint16_t>(d16, address, count));
+    return hn::BitCast(F32Vector(), hn::ShiftLeft<16>(bits));
+  }
+  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
+    const hn::Rebind<uint32_t, F32Vector> d32;
+    const hn::Rebind<int32_t, F32Vector> di32;
+    const hn::Rebind<uint16_t, F32Vector> d16;
+    const auto bits = hn::BitCast(d32, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
+    const auto nearest = hn::ShiftRight<16>(hn::Add(hn::Add(bits, odd), hn::Set(d32, 0x7fff)));
+    const auto quiet_nan = hn::Or(hn::ShiftRight<16>(bits), hn::Set(d32, 0x40));
+    const auto is_number = hn::RebindMask(d32, hn::Eq(v, v));
+    const auto rounded = hn::IfThenElse(is_number, nearest, quiet_nan);
+    StoreUpTo<uint16_t>(hn::DemoteTo(d16, hn::BitCast(di32, rounded)), d16, address, count);
+  }
+};
+
+struct F16Elements {
+  static constexpr int64_t kBytes = 2;
+#if HWY_TARGET <= HWY_AVX2  // F16C; lower bits are better targets
+  static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
+    const hn::Rebind<uint16_t, F32Vector> d16;
+    const hn::Rebind<hwy::float16_t, F32Vector> df16;
+    return hn::PromoteTo(F32Vector(), hn::BitCast(df16, LoadUpTo<uint16_t>(d16, address, count)));
+  }
+  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
+    const hn::Rebind<uint16_t, F32Vector> d16;
+    const hn::Rebind<hwy::float16_t, F32Vector> df16;
+    StoreUpTo<uint16_t>(hn::BitCast(d16, hn::DemoteTo(df16, v)), d16, address, count);
+  }
+#else  // Highway's emulation does not promise infinities and rounding
+  static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
+    HWY_ALIGN float buffer[kMaxLanes] = {};
+    for (int64_t i = 0; i < count; ++i) buffer[i] = LoadElement(address + i * kBytes, DType::kF16);
+    return hn::Load(F32Vector(), buffer);
+  }
+  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
+    HWY_ALIGN float buffer[kMaxLanes];
+    hn::Store(v, F32Vector(), buffer);
+    for (int64_t i = 0; i < count; ++i) StoreElement(address + i * kBytes, DType::kF16, buffer[i]);
+  }
+#endif
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace triad
+HWY_AFTER_NAMESPACE();
+
+#endif  // TRIAD_CORE_ATTENTION_ELEMENT_IO_INL_H_

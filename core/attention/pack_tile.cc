@@ -1,0 +1,192 @@
+// Packing runs once per key block of a work item (384 rows share it), so it costs a few percent of the products; what
+// matters is that it streams through the source once, in order, and leaves operands that need no tails.
+#include "core/attention/pack_tile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/dims.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/attention/pack_tile.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h.
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "core/attention/element_io-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace triad {
+namespace HWY_NAMESPACE {
+
+// Tokens lie a stride apart, which the hardware does not always follow; 16 rows of 64 floats are 4 KiB, some 0.3 us
+// ahead.
+constexpr int64_t kRowsAhead = 16;
+
+template <class Elements>
+void PackRowsOf(const SourceRows& rows, float* HWY_RESTRICT packed) {
+  const F32Vector d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t padded = RoundUp(rows.dims, kPackedStep);
+  const int64_t source_bytes = rows.dims * Elements::kBytes;
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const std::byte* source = rows.data + r * rows.stride_bytes;
+    if (r + kRowsAhead < rows.count + rows.following) {
+      const std::byte* ahead = source + kRowsAhead * rows.stride_bytes;
+      for (int64_t offset = 0; offset < source_bytes; offset += 64) hwy::Prefetch(ahead + offset);
+    }
+    float* HWY_RESTRICT row = packed + r * padded;
+    int64_t i = 0;
+    for (; i < rows.dims; i += lanes) {
+      hn::Store(Elements::Load(source + i * Elements::kBytes, std::min(lanes, rows.dims - i)), d, row + i);
+    }
+    for (; i < padded; i += lanes) hn::Store(hn::Zero(d), d, row + i);
+  }
+}
+
+void PackRows(const SourceRows& rows, float* packed) {
+  switch (rows.dtype) {
+    case DType::kBf16:
+      return PackRowsOf<Bf16Elements>(rows, packed);
+    case DType::kF16:
+      return PackRowsOf<F16Elements>(rows, packed);
+    default:
+      return PackRowsOf<F32Elements>(rows, packed);
+  }
+}
+
+// A 4 x 4 block: columns of `rows` become rows of `transposed`.
+HWY_INLINE void Transpose4x4(const float* HWY_RESTRICT rows, int64_t row_stride, float* HWY_RESTRICT transposed,
+                             int64_t stride) {
+#if HWY_TARGET == HWY_SCALAR  // no vectors of 4
+  for (int64_t i = 0; i < 16; ++i) transposed[i % 4 * stride + i / 4] = rows[i / 4 * row_stride + i % 4];
+#else
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<uint64_t, 2> pairs;
+  const auto row0 = hn::Load(d, rows);
+  const auto row1 = hn::Load(d, rows + row_stride);
+  const auto row2 = hn::Load(d, rows + 2 * row_stride);
+  const auto row3 = hn::Load(d, rows + 3 * row_stride);
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
+  hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, transposed);
+  hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, transposed + stride);
+  hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, transposed + 2 * stride);
+  hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, transposed + 3 * stride);
+#endif
+}
+
+void TransposeRows(const float* rows, int64_t count, int64_t dims, float* transposed, int64_t stride) {
+  // 16 rows at a time, so that a cache line of the result is finished before the next is touched.
+  for (int64_t r = 0; r < count; r += 16) {
+    for (int64_t i = 0; i < dims; i += 4) {
+      for (int64_t s = r; s < r + 16; s += 4) {
+        Transpose4x4(rows + s * dims + i, dims, transposed + i * stride + s, stride);
+      }
+    }
+  }
+}
+
+// The largest magnitude, as the bits of an f32: ordered like the magnitudes, infinity and NaN on top.
+uint32_t LargestMagnitudeBits(const float* HWY_RESTRICT values, int64_t count) {
+  const F32Vector d;
+  const hn::Rebind<int32_t, F32Vector> di32;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto largest = hn::Zero(di32);
+  for (int64_t i = 0; i < count; i += lanes) {
+    largest = hn::Max(largest, hn::BitCast(di32, hn::Abs(hn::Load(d, values + i))));
+  }
+  return static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(di32, largest)));
+}
+
+template <class Elements>
+void StoreOutputRowOf(const OutputRow& row, std::byte* stored) {
+  const F32Vector d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto factor = hn::Set(d, row.factor);
+  for (int64_t i = 0; i < row.dims; i += lanes) {
+    auto value = hn::Mul(hn::Load(d, row.row + i), factor);
+    if (row.added != nullptr) value = hn::Add(value, hn::Load(d, row.added + i));
+    Elements::Store(value, stored + i * Elements::kBytes, std::min(lanes, row.dims - i));
+  }
+}
+
+void StoreOutputRow(const OutputRow& row, DType dtype, std::byte* stored) {
+  switch (dtype) {
+    case DType::kBf16:
+      return StoreOutputRowOf<Bf16Elements>(row, stored);
+    case DType::kF16:
+      return StoreOutputRowOf<F16Elements>(row, stored);
+    default:
+      return StoreOutputRowOf<F32Elements>(row, stored);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace triad
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace triad {
+namespace {
+constexpr uint32_t kInfinityBits = 0x7f800000;
+constexpr uint32_t kHugeBits = 0x6f800000;  // 2^96: a million of them, 2^116, stay far inside f32
+}  // namespace
+
+HWY_EXPORT(PackRows);
+HWY_EXPORT(TransposeRows);
+HWY_EXPORT(LargestMagnitudeBits);
+HWY_EXPORT(StoreOutputRow);
+
+void PackRows(const SourceRows& rows, float* packed) { HWY_DYNAMIC_DISPATCH(PackRows)(rows, packed); }
+
+void TransposeRows(const float* rows, int64_t count, int64_t dims, float* transposed, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(TransposeRows)(rows, count, dims, transposed, stride);
+}
+
+void StoreOutputRow(const OutputRow& row, DType dtype, std::byte* stored) {
+  HWY_DYNAMIC_DISPATCH(StoreOutputRow)(row, dtype, stored);
+}
+
+void PackBf16Rows(const SourceRows& rows, uint16_t* packed) {
+  const int64_t padded = RoundUp(rows.dims, kPackedStep);
+  for (int64_t r = 0; r < rows.count; ++r) {
+    uint16_t* row = packed + r * padded;
+    std::memcpy(row, rows.data + r * rows.stride_bytes, static_cast<size_t>(rows.dims) * sizeof(uint16_t));
+    std::fill(row + rows.dims, row + padded, uint16_t{0});
+  }
+}
+
+ValueTraits SanitizeValues(float* values, int64_t count, float scale) {
+  const uint32_t largest = HWY_DYNAMIC_DISPATCH(LargestMagnitudeBits)(values, count);
+  ValueTraits traits{.has_non_finite = largest >= kInfinityBits, .has_huge = largest >= kHugeBits};
+  if (!traits.has_huge && scale == 1) return traits;
+  traits.has_huge = false;
+  for (float* value = values; value != values + count; ++value) {
+    if (!std::isfinite(*value)) *value = 0;
+    traits.has_huge |= std::fabs(*value) >= 0x1p96f;
+    *value *= scale;
+  }
+  return traits;
+}
+
+ValueTraits SanitizeBf16Values(uint16_t* values, int64_t count, float scale) {
+  ValueTraits traits;
+  for (uint16_t* value = values; value != values + count; ++value) {
+    const uint32_t magnitude = (*value & 0x7fffu) << 16;
+    if (magnitude >= kInfinityBits) {
+      traits.has_non_finite = true;
+      *value = 0;
+    } else if (magnitude >= kHugeBits) {
+      traits.has_huge = true;
+    }
+    if (scale != 1) *value = F32ToBf16(Bf16ToF32(*value) * scale);
+  }
+  return traits;
+}
+
+}  // namespace triad
+#endif  // HWY_ONCE

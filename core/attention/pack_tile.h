@@ -1,0 +1,56 @@
+// Between a request's rows (any type, any alignment, strided) and the dense, padded, 64-byte aligned operands of a
+// tile. Highway.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/tensor/dtype.h"
+
+namespace triad {
+
+// Packed rows are padded with zeros to a multiple of this many elements.
+constexpr int64_t kPackedStep = 16;
+
+// Borrows `dims` contiguous elements per row.
+struct SourceRows {
+  const std::byte* data = nullptr;
+  int64_t stride_bytes = 0;
+  int64_t count = 0;
+  int64_t following = 0;  // rows past these that will be packed next: fetched ahead
+  DType dtype = DType::kF32;
+  int64_t dims = 0;
+};
+
+// packed [count, dims rounded up]: the rows, widened to f32.
+void PackRows(const SourceRows& rows, float* packed);
+
+// The same for rows of bf16, kept as they are.
+void PackBf16Rows(const SourceRows& rows, uint16_t* packed);
+
+// Transposes rows [count rounded up, dims], both multiples of 16 and packed, into transposed [dims, stride].
+void TransposeRows(const float* rows, int64_t count, int64_t dims, float* transposed, int64_t stride);
+
+// What packed values hold besides ordinary numbers.
+struct ValueTraits {
+  bool has_non_finite = false;  // NaN or infinity, replaced by 0
+  bool has_huge = false;        // magnitudes whose sums could leave f32's range: 2^96 and more
+};
+
+// Replaces what is not finite in rows [count] by 0, multiplies the rest by `scale` (a power of two), and says what was
+// there.
+ValueTraits SanitizeValues(float* values, int64_t count, float scale);
+// The same for bf16; scale is applied exactly unless it leaves the normal range.
+ValueTraits SanitizeBf16Values(uint16_t* values, int64_t count, float scale);
+
+// stored[i] = row[i] * factor + added[i] (null: nothing), rounded to `dtype` (to nearest even). `stored` has any
+// alignment.
+struct OutputRow {
+  const float* row = nullptr;    // aligned, readable up to dims rounded up
+  const float* added = nullptr;  // likewise
+  int64_t dims = 0;
+  float factor = 1;
+};
+void StoreOutputRow(const OutputRow& row, DType dtype, std::byte* stored);
+
+}  // namespace triad

@@ -1,0 +1,62 @@
+// Softmax between the two products of a tile, in Highway. Scores are held in units of log2: a factor turns what the
+// product gave into them, so that an exponential is 2^x.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/cpu.h"
+
+namespace triad {
+
+// One tile of scores: `rows` queries by `width` keys of one key block.
+struct ScoreTile {
+  float* scores = nullptr;  // [rows, stride]
+  int64_t stride = 0;
+  int64_t rows = 0;
+  int64_t width = 0;               // multiple of 16
+  const int32_t* begin = nullptr;  // [rows] first column that the row may see
+  const int32_t* end = nullptr;    // [rows] past the last; begin == end: none
+  float factor = 1;                // score * factor is in log2 units; > 0
+};
+
+// What softmax keeps of a row until all its keys have been seen.
+struct RowState {
+  float* max = nullptr;  // [rows, rounded up to 16] largest score in log2 units; -inf: nothing seen
+  float* sum = nullptr;  // [rows, rounded up to 16] sum of 2^(score - max); NaN: a visible score was NaN or +inf
+};
+
+// Turns each row's scores in [begin, end) into weights 2^(score - max), in place, all other columns below width into
+// exact zeros, and writes the row's max and sum. Scores outside [begin, end) are not read as values. A score of -inf
+// has weight 0.
+void SoftmaxRows(const ScoreTile& tile, const RowState& state);
+
+// The first `width` columns of each row, rounded to bf16 (to nearest even), densely [rows, width].
+void RoundRowsToBf16(const ScoreTile& tile, uint16_t* rounded);
+
+// Merges a block's result into the running one: both are scaled to the larger maximum and added.
+//   total, block: [rows, dims]; dims a multiple of 16.
+struct MergeTile {
+  float* total = nullptr;
+  const float* block = nullptr;
+  int64_t rows = 0;
+  int64_t dims = 0;
+  RowState total_state;
+  RowState block_state;
+  float* factors = nullptr;  // [2 * rows rounded up to 16], scratch
+};
+void MergeRows(const MergeTile& tile);
+
+// scores[j] = 2^(scores[j] * factor - max) * scale. Any alignment.
+struct WeightRow {
+  float* scores = nullptr;
+  int64_t count = 0;
+  float factor = 1;
+  float max = 0;
+  float scale = 1;
+};
+void NormalizeWeights(const WeightRow& row);
+
+// Keeps every vectorised file of this folder below instruction sets past `isa`, for the whole process.
+void CapVectorTargets(InstructionSet isa);
+
+}  // namespace triad

@@ -1,0 +1,102 @@
+#include "core/attention/tile_outputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/attention/pack_tile.h"
+#include "core/attention/score_tile.h"
+
+namespace triad {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr double kLn2 = 0.69314718055994530942;
+constexpr double kLog2E = 1.44269504088896340736;
+
+// The caller's floats may lie at any address.
+void StoreFloat(float* address, float value) {
+  std::memcpy(reinterpret_cast<std::byte*>(address), &value, sizeof(value));
+}
+
+void StoreZeros(float* address, int64_t count) {
+  std::memset(reinterpret_cast<std::byte*>(address), 0, static_cast<size_t>(count) * sizeof(float));
+}
+
+}  // namespace
+
+float* TileOutputs::WeightsOf(RowPlace place) const {
+  return outputs_.weights + sequence_.weights_begin + place.head * problem_.weights_head_stride +
+         place.query * problem_.weights_query_stride;
+}
+
+void TileOutputs::KeepScores(int64_t row, int64_t key, const float* scores, int64_t count) {
+  float* kept = WeightsOf(PlaceOfRow(problem_, item_, row)) + key;
+  std::memcpy(reinterpret_cast<std::byte*>(kept), scores, static_cast<size_t>(count) * sizeof(float));
+}
+
+void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
+  const RowPlace place = PlaceOfRow(problem_, item_, row);
+  const bool is_padding = place.query >= sequence_.query_length;
+  const float sink = problem_.sinks.empty() || is_padding ? -kInfinity : problem_.sinks[place.head];
+  const bool saw_keys = finished.max != -kInfinity;
+
+  // In double, once per row: the sink joins as one more term of the sum, and both shift to the larger maximum.
+  double max = finished.max;
+  double sum = finished.sum;
+  double keys_share = 1;
+  if (sink != -kInfinity) {
+    const double sink_log2 = sink * kLog2E;
+    max = std::max(max, sink_log2);
+    keys_share = saw_keys ? std::exp2(finished.max - max) : 0;
+    sum = sum * keys_share + std::exp2(sink_log2 - max);
+  }
+  const float scale = saw_keys ? static_cast<float>(keys_share / sum) : 0;
+
+  const int64_t output =
+      sequence_.output_begin + place.query * problem_.output_token_stride + place.head * problem_.output_head_stride;
+  StoreOutputRow({.row = finished.output,
+                  .added = finished.non_finite,
+                  .dims = problem_.v_head_dim,
+                  .factor = scale / finished.value_scale},
+                 problem_.dtype, outputs_.output + output * ByteSize(problem_.dtype));
+  if (problem_.return_lse) {
+    const double lse = saw_keys ? (max + std::log2(sum)) * kLn2 : sink;
+    StoreFloat(outputs_.lse + sequence_.lse_begin + place.head * problem_.lse_head_stride + place.query,
+               static_cast<float>(lse));
+  }
+  if (problem_.return_weights) FinishWeights(place, finished, scale);
+}
+
+void TileOutputs::FinishWeights(RowPlace place, const FinishedRow& finished, float scale) {
+  float* weights = WeightsOf(place);
+  const KeyRange keys = finished.keys;
+  StoreZeros(weights, keys.begin);
+  StoreZeros(weights + keys.end, problem_.weights_query_stride - keys.end);
+  if (finished.max == -kInfinity) {
+    StoreZeros(weights + keys.begin, keys.end - keys.begin);
+  } else if (std::isnan(finished.sum)) {
+    for (int64_t key = keys.begin; key < keys.end; ++key) {
+      StoreFloat(weights + key, IsHidden(place, key) ? 0 : std::numeric_limits<float>::quiet_NaN());
+    }
+  } else {
+    NormalizeWeights({.scores = weights + keys.begin,
+                      .count = keys.end - keys.begin,
+                      .factor = finished.factor,
+                      .max = finished.max,
+                      .scale = scale});
+  }
+}
+
+// By keep or bias; only for rows whose scores no longer tell.
+bool TileOutputs::IsHidden(RowPlace place, int64_t key) const {
+  const auto entry = [&](const ScoreRows& rows, int64_t begin) {
+    const int64_t index = begin + place.head * rows.head_stride + place.query * rows.query_stride + key;
+    return LoadElement(rows.data + index * ByteSize(rows.dtype), rows.dtype);
+  };
+  if (problem_.keep && entry(*problem_.keep, sequence_.keep_begin) == 0) return true;
+  return problem_.bias && entry(*problem_.bias, sequence_.bias_begin) == -kInfinity;
+}
+
+}  // namespace triad

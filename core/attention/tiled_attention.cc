@@ -1,0 +1,61 @@
+// Plans items of kItemRows rows (tile_geometry.h says why that many) and hands each to a TiledItem (tiled_item.cc),
+// where the computing is. What is shared between threads, the compiled products, is in MatmulCache.
+#include "core/attention/tiled_attention.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/attention/onednn_matmul.h"
+#include "core/attention/score_tile.h"
+#include "core/attention/tile_geometry.h"
+#include "core/attention/tiled_item.h"
+
+namespace triad {
+
+class TiledAttention::Impl {
+ public:
+  explicit Impl(const TileLayout& layout) : layout_(layout) {}
+
+  absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
+                   Scratch& scratch) {
+    scratch.Reset();
+    return TiledItem({.layout = layout_, .products = products_, .problem = problem, .outputs = outputs}, item, scratch)
+        .Run();
+  }
+
+ private:
+  const TileLayout layout_;
+  MatmulCache products_;
+};
+
+TiledAttention::TiledAttention(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TiledAttention::~TiledAttention() = default;
+
+absl::StatusOr<std::unique_ptr<TiledAttention>> TiledAttention::Create(InstructionSet isa) {
+  if (isa < DetectInstructionSet()) {
+    CapOneDnn(isa);
+    CapVectorTargets(isa);
+  }
+  if (absl::Status status = CheckOneDnn(); !status.ok()) return status;
+  return std::unique_ptr<TiledAttention>(new TiledAttention(std::make_unique<Impl>(LayoutFor(isa))));
+}
+
+std::vector<WorkItem> TiledAttention::Plan(const AttentionProblem& problem) const {
+  std::vector<WorkItem> items;
+  for (size_t s = 0; s < problem.sequences.size(); ++s) {
+    const int64_t rows = problem.sequences[s].q_len * problem.group();
+    for (int64_t row = 0; row < rows; row += kItemRows) {
+      WorkItem item{.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + kItemRows, rows)};
+      item.flop = FlopOf(problem, item);
+      for (item.kv_head = 0; item.kv_head < problem.kv_heads; ++item.kv_head) items.push_back(item);
+    }
+  }
+  return items;
+}
+
+absl::Status TiledAttention::Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
+                                 Scratch& scratch) const {
+  return impl_->Run(problem, item, outputs, scratch);
+}
+
+}  // namespace triad

@@ -1,0 +1,253 @@
+// The loop over key blocks. For each block: pack its keys and values once, then for each tile of rows
+//   scores = q . k (oneDNN);  modifiers;  weights = 2^(score - block maximum) and their sums (Highway);  weights . v
+//   (oneDNN); merge into the running (maximum, sum, output): every block is a partial result with a maximum of its own
+// (online softmax; Milakov & Gimelshein 2018, arXiv:1805.02867). Blocks sit at absolute positions and merge in order,
+// and hidden keys add exact zeros, so what a row adds up, and in which order, does not depend on the rows beside it.
+#include "core/attention/tiled_item.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/base/dims.h"
+
+namespace triad {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// For values whose sums could overflow (ValueTraits::has_huge): a power of two, so exact; 2^128 becomes 2^96.
+constexpr float kHugeValueScale = 0x1p-32f;
+constexpr int64_t kRowsAhead = 4;  // of bias and keep: 1 KiB each, fetched some 0.3 us before they are used
+
+}  // namespace
+
+TiledItem::TiledItem(const Context& context, const WorkItem& item, Scratch& scratch)
+    : layout_(context.layout),
+      products_(context.products),
+      problem_(context.problem),
+      sequence_(context.problem.sequences[item.sequence]),
+      item_(item),
+      scratch_(scratch),
+      rows_(item.row_end - item.row_begin),
+      padded_rows_(RoundUp(rows_, kTileRows)),
+      operands_(layout_, problem_, item, scratch),
+      outputs_(problem_, item, context.outputs),
+      row_keys_(scratch.Allocate<KeyRange>(rows_)),
+      scores_(scratch.Allocate<float>(kTileRows * layout_.ScoreStride(kKeyBlock))),
+      bf16_weights_(operands_.bf16() ? scratch.Allocate<uint16_t>(kTileRows * kKeyBlock) : nullptr),
+      block_output_(scratch.Allocate<float>(kTileRows * operands_.v_dims())),
+      output_(scratch.Allocate<float>(padded_rows_ * operands_.v_dims())),
+      column_begin_(scratch.Allocate<int32_t>(kTileRows)),
+      column_end_(scratch.Allocate<int32_t>(kTileRows)),
+      total_{.max = scratch.Allocate<float>(padded_rows_), .sum = scratch.Allocate<float>(padded_rows_)},
+      block_state_{.max = scratch.Allocate<float>(kTileRows), .sum = scratch.Allocate<float>(kTileRows)},
+      merge_factors_(scratch.Allocate<float>(2 * kTileRows)) {
+  const float scale = std::fabs(problem_.scale);  // its sign is in the packed queries
+  // Softmax multiplies hidden scores, -inf, by its factor, which therefore must be neither 0 nor infinite.
+  const bool is_plain_scale = scale > 0x1p-64f && scale < 0x1p64f;
+  const bool scales_early =
+      problem_.logit_softcap > 0 || !problem_.alibi_slopes.empty() || problem_.bias.has_value() || !is_plain_scale;
+  has_modifiers_ = scales_early || problem_.keep.has_value();
+  modifier_scale_ = scales_early ? scale : 1;
+  factor_ = scales_early ? kLog2E : scale * kLog2E;
+  // Merging works on whole vectors: spare rows' states are not used, but not left to chance either.
+  std::fill_n(block_state_.max, kTileRows, 0.0f);
+  std::fill_n(block_state_.sum, kTileRows, 0.0f);
+  for (int64_t row = 0; row < rows_; ++row) {
+    const int64_t query = PlaceOfRow(problem_, item_, row).query;
+    row_keys_[row] = query < sequence_.query_length ? problem_.VisibleKeys(sequence_, query) : KeyRange{};
+  }
+}
+
+absl::Status TiledItem::Run() {
+  operands_.PackQueries();
+  float value_scale = 1;
+  absl::StatusOr<bool> done = RunBlocks(value_scale);
+  if (done.ok() && !*done) {
+    value_scale = kHugeValueScale;
+    done = RunBlocks(value_scale);
+  }
+  if (!done.ok()) return done.status();
+  const int64_t v_dims = operands_.v_dims();
+  for (int64_t row = 0; row < rows_; ++row) {
+    outputs_.Finish(row, {.keys = row_keys_[row],
+                          .max = total_.max[row],
+                          .sum = total_.sum[row],
+                          .value_scale = value_scale,
+                          .factor = factor_,
+                          .output = output_ + row * v_dims,
+                          .non_finite = non_finite_ == nullptr ? nullptr : non_finite_ + row * v_dims});
+  }
+  return absl::OkStatus();
+}
+
+// False: values were met that are too large to be summed as they are.
+absl::StatusOr<bool> TiledItem::RunBlocks(float value_scale) {
+  std::fill_n(output_, padded_rows_ * operands_.v_dims(), 0.0f);
+  std::fill_n(total_.max, padded_rows_, -kInfinity);
+  std::fill_n(total_.sum, padded_rows_, 0.0f);
+  non_finite_ = nullptr;
+  RowTile tiles[kItemRows / kTileRows];
+  int tile_count = 0;
+  for (int64_t row = 0; row < rows_; row += kTileRows) {
+    const int64_t end = std::min(row + kTileRows, rows_);
+    const KeyRange keys = KeysOfRows(problem_, sequence_, item_.row_begin + row, item_.row_begin + end);
+    tiles[tile_count++] = {.begin = row, .end = end, .keys = keys};
+  }
+  const KeyRange seen = KeysOfRows(problem_, sequence_, item_.row_begin, item_.row_end);
+  for (int64_t first_key = seen.begin / kKeyBlock * kKeyBlock; first_key < seen.end; first_key += kKeyBlock) {
+    const KeyRange keys{.begin = std::max(seen.begin, first_key), .end = std::min(seen.end, first_key + kKeyBlock)};
+    const ColumnSpan span = SpanOf(keys.begin - first_key, keys.end - first_key);
+    const ValueTraits traits = operands_.PackBlock(first_key, span, keys, value_scale);
+    if (traits.has_huge && value_scale == 1) return false;
+    const KeyBlock block{.first_key = first_key, .has_non_finite_values = traits.has_non_finite};
+    for (int t = 0; t < tile_count; ++t) {
+      if (absl::Status status = AddTile(block, tiles[t]); !status.ok()) return status;
+    }
+  }
+  return true;
+}
+
+absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
+  const auto column_of = [&](int64_t key) { return std::clamp<int64_t>(key - block.first_key, 0, kKeyBlock); };
+  const int64_t first = column_of(tile.keys.begin);
+  const int64_t last = column_of(tile.keys.end);
+  if (first >= last) return absl::OkStatus();  // no row of the tile sees the block
+  const ColumnSpan span = SpanOf(first, last);
+  for (int64_t r = 0; r < tile.rows(); ++r) {
+    const KeyRange keys = row_keys_[tile.begin + r];
+    const int64_t begin = std::clamp<int64_t>(column_of(keys.begin) - span.begin, 0, span.width);
+    column_begin_[r] = static_cast<int32_t>(begin);
+    column_end_[r] = static_cast<int32_t>(std::clamp<int64_t>(column_of(keys.end) - span.begin, begin, span.width));
+  }
+  absl::StatusOr<MatmulCall*> multiply_keys = CallFor(Product::kScores, tile.rows(), span.width);
+  if (!multiply_keys.ok()) return multiply_keys.status();
+  absl::StatusOr<MatmulCall*> multiply_values = CallFor(Product::kValues, tile.rows(), span.width);
+  if (!multiply_values.ok()) return multiply_values.status();
+
+  absl::Status status = (*multiply_keys)->Run(operands_.queries(tile.begin), operands_.keys(span.begin), scores_);
+  if (!status.ok()) return status;
+  const ScoreTile scores{.scores = scores_,
+                         .stride = layout_.ScoreStride(span.width),
+                         .rows = tile.rows(),
+                         .width = span.width,
+                         .begin = column_begin_,
+                         .end = column_end_,
+                         .factor = factor_};
+  const KeyBlock columns{.first_key = block.first_key + span.begin,
+                         .has_non_finite_values = block.has_non_finite_values};
+  if (has_modifiers_ || problem_.return_weights) ModifyTile(columns, tile, scores);
+  if (columns.has_non_finite_values) AddNonFiniteValues(columns, tile, scores);
+  SoftmaxRows(scores, block_state_);
+  const void* weights = scores_;
+  if (operands_.bf16()) {
+    RoundRowsToBf16(scores, bf16_weights_);
+    weights = bf16_weights_;
+  }
+  status = (*multiply_values)->Run(weights, operands_.values(span.begin), block_output_);
+  if (!status.ok()) return status;
+  MergeRows({.total = output_ + tile.begin * operands_.v_dims(),
+             .block = block_output_,
+             .rows = tile.rows(),
+             .dims = operands_.v_dims(),
+             .total_state = {.max = total_.max + tile.begin, .sum = total_.sum + tile.begin},
+             .block_state = block_state_,
+             .factors = merge_factors_});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MatmulCall*> TiledItem::CallFor(Product product, int64_t rows, int64_t width) {
+  const int row_class = RowClassIndex(rows);
+  const size_t index =
+      (static_cast<size_t>(product) * std::size(kRowClasses) + row_class) * std::size(kWidths) + WidthIndex(width);
+  std::optional<MatmulCall>& call = calls_[index];
+  if (call) return &*call;
+  MatmulShape shape{.m = kRowClasses[row_class], .bf16 = operands_.bf16()};
+  if (product == Product::kScores) {
+    shape.k = shape.a_stride = operands_.qk_dims();
+    shape.n = width;
+    shape.b_transposed = !operands_.keys_transposed();
+    shape.b_stride = operands_.keys_stride();
+    shape.c_stride = layout_.ScoreStride(width);
+  } else {
+    shape.k = width;
+    shape.a_stride = operands_.bf16() ? width : layout_.ScoreStride(width);
+    shape.n = shape.b_stride = shape.c_stride = operands_.v_dims();
+  }
+  absl::StatusOr<std::shared_ptr<const TileMatmul>> matmul = products_.Get(shape);
+  if (!matmul.ok()) return matmul.status();
+  std::byte* scratchpad = scratch_.Allocate<std::byte>((*matmul)->scratchpad_bytes());
+  absl::StatusOr<MatmulCall> made = MatmulCall::Create(*std::move(matmul), scratchpad);
+  if (!made.ok()) return made.status();
+  call = *std::move(made);
+  return &*call;
+}
+
+// Makes scores final: hidden ones are -inf from here on.
+void TiledItem::ModifyTile(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
+  for (int64_t r = 0; r < tile.rows(); ++r) {
+    const int64_t begin = scores.begin[r];
+    const int64_t count = scores.end[r] - begin;
+    if (count == 0) continue;
+    const int64_t row = tile.begin + r;
+    const int64_t key = block.first_key + begin;
+    float* row_scores = scores.scores + r * scores.stride + begin;
+    if (has_modifiers_) {
+      RowModifiers modifiers = ModifiersOf(row, key);
+      if (r + kRowsAhead < tile.rows()) {
+        // The row's entries of bias and keep are too few for the hardware to see a pattern.
+        const RowModifiers ahead = ModifiersOf(row + kRowsAhead, key);
+        if (problem_.bias) modifiers.bias_ahead_bytes = ahead.bias - modifiers.bias;
+        if (problem_.keep) modifiers.keep_ahead_bytes = ahead.keep - modifiers.keep;
+      }
+      ModifyScores(modifiers, row_scores, count);
+    }
+    if (problem_.return_weights) outputs_.KeepScores(row, key, row_scores, count);
+  }
+}
+
+RowModifiers TiledItem::ModifiersOf(int64_t row, int64_t key) const {
+  const RowPlace place = PlaceOfRow(problem_, item_, row);
+  const auto entry = [&](const ScoreRows& rows, int64_t begin) {
+    const int64_t index = begin + place.head * rows.head_stride + place.query * rows.query_stride + key;
+    return rows.data + index * ByteSize(rows.dtype);
+  };
+  RowModifiers modifiers{.scale = modifier_scale_,
+                         .logit_softcap = problem_.logit_softcap,
+                         .first_distance = place.query + sequence_.query_shift - key};
+  if (!problem_.alibi_slopes.empty()) modifiers.alibi_slope = problem_.alibi_slopes[place.head];
+  if (problem_.bias) {
+    modifiers.bias = entry(*problem_.bias, sequence_.bias_begin);
+    modifiers.bias_dtype = problem_.bias->dtype;
+  }
+  if (problem_.keep) modifiers.keep = entry(*problem_.keep, sequence_.keep_begin);
+  return modifiers;
+}
+
+// Values that are not finite were packed as zeros, so that no product meets them. Any weight times such a value is that
+// value or NaN, whatever the weight: they are added up here, for the rows that see them, and join the output at the
+// end.
+void TiledItem::AddNonFiniteValues(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
+  const int64_t v_dims = operands_.v_dims();
+  if (non_finite_ == nullptr) {
+    non_finite_ = scratch_.Allocate<float>(rows_ * v_dims);
+    std::fill_n(non_finite_, rows_ * v_dims, 0.0f);
+  }
+  const int64_t element_bytes = ByteSize(problem_.dtype);
+  for (int64_t r = 0; r < tile.rows(); ++r) {
+    float* sums = non_finite_ + (tile.begin + r) * v_dims;
+    for (int64_t column = scores.begin[r]; column < scores.end[r]; ++column) {
+      if (scores.scores[r * scores.stride + column] == -kInfinity) continue;  // hidden, or of weight 0: not read
+      const int64_t first = sequence_.value_begin + (block.first_key + column) * problem_.value.token_stride +
+                            item_.kv_head * problem_.value.head_stride;
+      for (int64_t i = 0; i < problem_.v_head_dim; ++i) {
+        const float value = LoadElement(problem_.value.data + (first + i) * element_bytes, problem_.dtype);
+        if (!std::isfinite(value)) sums[i] += value;
+      }
+    }
+  }
+}
+
+}  // namespace triad

@@ -1,0 +1,89 @@
+// One work item of the tiled kernel, from packing its queries to storing its rows. Private to tiled_attention.cc.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/attention/attention_kernel.h"
+#include "core/attention/onednn_matmul.h"
+#include "core/attention/score_modifiers.h"
+#include "core/attention/score_tile.h"
+#include "core/attention/tile_geometry.h"
+#include "core/attention/tile_operands.h"
+#include "core/attention/tile_outputs.h"
+#include "core/base/scratch.h"
+
+namespace triad {
+
+// Borrows everything it is given, for the length of one Run; its buffers are in `scratch`.
+class TiledItem {
+ public:
+  // What all items of a problem have in common.
+  struct Context {
+    const TileLayout& layout;
+    MatmulCache& products;
+    const AttentionProblem& problem;
+    const AttentionOutputs& outputs;
+  };
+  TiledItem(const Context& context, const WorkItem& item, Scratch& scratch);
+
+  // Writes the item's part of every output. INTERNAL when oneDNN fails.
+  absl::Status Run();
+
+ private:
+  // Rows [begin, end) of the item (0 is its first) that share their products, and the keys that some of them sees.
+  struct RowTile {
+    int64_t begin = 0;
+    int64_t end = 0;
+    KeyRange keys;
+
+    int64_t rows() const { return end - begin; }
+  };
+  struct KeyBlock {
+    int64_t first_key = 0;
+    bool has_non_finite_values = false;
+  };
+  enum class Product { kScores, kValues };
+
+  absl::StatusOr<bool> RunBlocks(float value_scale);
+  absl::Status AddTile(const KeyBlock& block, const RowTile& tile);
+  absl::StatusOr<MatmulCall*> CallFor(Product product, int64_t rows, int64_t width);
+  void ModifyTile(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores);
+  void AddNonFiniteValues(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores);
+  RowModifiers ModifiersOf(int64_t row, int64_t key) const;
+
+  const TileLayout& layout_;
+  MatmulCache& products_;
+  const AttentionProblem& problem_;
+  const Sequence& sequence_;
+  const WorkItem& item_;
+  Scratch& scratch_;
+  const int64_t rows_;
+  const int64_t padded_rows_;  // whole tiles
+  bool has_modifiers_ = false;
+  float modifier_scale_ = 1;  // applied by ModifyScores
+  float factor_ = 1;          // applied by softmax: the rest of the scale, and log2(e)
+
+  TileOperands operands_;
+  TileOutputs outputs_;
+  KeyRange* const row_keys_;      // [rows]
+  float* const scores_;           // [kTileRows, score stride]
+  uint16_t* const bf16_weights_;  // [kTileRows, width]; null unless the operands are bf16
+  float* const block_output_;     // [kTileRows, v_dims]
+  float* const output_;           // [padded_rows, v_dims]
+  float* non_finite_ = nullptr;   // [rows, v_dims]; null until some visible value is not finite
+  int32_t* const column_begin_;   // [kTileRows]
+  int32_t* const column_end_;     // [kTileRows]
+  const RowState total_;          // [padded_rows]
+  const RowState block_state_;    // [kTileRows]
+  float* const merge_factors_;    // [2 * kTileRows]
+
+  static constexpr size_t kShapes = 2 * std::size(kRowClasses) * std::size(kWidths);
+  std::array<std::optional<MatmulCall>, kShapes> calls_;  // made on first use
+};
+
+}  // namespace triad
