@@ -30,9 +30,7 @@ class FileDescriptor {
 
 }  // namespace
 
-void MappedFile::Unmap::operator()(const std::byte* address) const {
-  munmap(const_cast<std::byte*>(address), size);
-}
+void MappedFile::Unmap::operator()(const std::byte* address) const { munmap(const_cast<std::byte*>(address), size); }
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe must not wait for its writer; regular files ignore it.

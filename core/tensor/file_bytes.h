@@ -15,12 +15,12 @@ namespace triad {
 
 // A regular file, mapped read-only. Movable; bytes() stays valid until the owner dies, also across moves.
 //
-// The map is the file, not a copy: whoever overwrites the file changes what is read, and whoever truncates it makes the next
-// read end the process (SIGBUS). Replace a file that may be mapped by renaming another one over it.
+// The map is the file, not a copy: whoever overwrites the file changes what is read, and whoever truncates it makes the
+// next read end the process (SIGBUS). Replace a file that may be mapped by renaming another one over it.
 class MappedFile {
  public:
-  // Blocks for the file system only. NOT_FOUND, PERMISSION_DENIED and so on as the system says; INVALID_ARGUMENT for what is not a
-  // regular file. Messages name the path.
+  // Blocks for the file system only. NOT_FOUND, PERMISSION_DENIED and so on as the system says; INVALID_ARGUMENT for
+  // what is not a regular file. Messages name the path.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   absl::Span<const std::byte> bytes() const { return {map_.get(), map_.get_deleter().size}; }
@@ -37,8 +37,8 @@ class MappedFile {
   Map map_;  // null for an empty file, which cannot be mapped
 };
 
-// Creates or replaces `path` with `pieces`, one after another. Errors as the system says, naming the path; the file may then be
-// incomplete.
+// Creates or replaces `path` with `pieces`, one after another. Errors as the system says, naming the path; the file may
+// then be incomplete.
 absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_view> pieces);
 
 // `status` with "path: " before its message.

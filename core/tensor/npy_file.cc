@@ -34,7 +34,7 @@ struct Element {
 
 absl::StatusOr<Element> ParseDescr(absl::string_view descr, const NpyReadOptions& options) {
   const auto refuse = [descr](absl::string_view reason) {
-    return absl::InvalidArgumentError(absl::StrCat("type '", descr, "' ", reason));
+    return absl::UnimplementedError(absl::StrCat("type '", descr, "' ", reason));
   };
   Element element;
   if (descr.size() < 3 || !absl::SimpleAtoi(descr.substr(2), &element.bytes)) return refuse("is not supported");
@@ -122,7 +122,8 @@ class FortranWalk {
   int64_t position_ = 0;
 };
 
-absl::Status CopyElements(absl::Span<const std::byte> data, const Element& element, bool fortran_order, Tensor& tensor) {
+absl::Status CopyElements(absl::Span<const std::byte> data, const Element& element, bool fortran_order,
+                          Tensor& tensor) {
   const int64_t count = tensor.element_count();
   const int64_t target_bytes = ByteSize(tensor.dtype());
   FortranWalk walk(tensor.shape());
@@ -208,10 +209,18 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path, const NpyReadOptions& op
 std::string NpyPrefix(const TensorView& tensor) {
   absl::string_view descr = "<f4";
   switch (tensor.dtype) {
-    case DType::kF32: descr = "<f4"; break;
-    case DType::kF16: descr = "<f2"; break;
-    case DType::kBf16: descr = "<V2"; break;
-    case DType::kBool: descr = "|b1"; break;
+    case DType::kF32:
+      descr = "<f4";
+      break;
+    case DType::kF16:
+      descr = "<f2";
+      break;
+    case DType::kBf16:
+      descr = "<V2";
+      break;
+    case DType::kBool:
+      descr = "|b1";
+      break;
   }
   std::string header = FormatNpyHeader({.descr = std::string(descr), .fortran_order = false, .shape = tensor.shape});
   constexpr size_t kBeforeHeader = kMagic.size() + 2 + 2;  // version, length of the header
@@ -225,7 +234,8 @@ std::string NpyPrefix(const TensorView& tensor) {
 
 absl::Status WriteNpy(const std::string& path, const TensorView& tensor) {
   const std::optional<int64_t> bytes = TensorBytes(tensor.dtype, tensor.shape);
-  if (!bytes) return absl::InvalidArgumentError(absl::StrCat(path, ": no tensor has the shape ", ToString(tensor.shape)));
+  if (!bytes)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": no tensor has the shape ", ToString(tensor.shape)));
   const absl::string_view data(reinterpret_cast<const char*>(tensor.data), static_cast<size_t>(*bytes));
   return WriteFile(path, {NpyPrefix(tensor), data});
 }

@@ -99,7 +99,8 @@ class HeaderParser {
   // Digits without leading zero; Python 2 appended an L to large numbers.
   std::optional<int64_t> TakeSize() {
     const size_t digits =
-        std::find_if_not(rest_.begin(), rest_.end(), [](unsigned char c) { return absl::ascii_isdigit(c); }) - rest_.begin();
+        std::find_if_not(rest_.begin(), rest_.end(), [](unsigned char c) { return absl::ascii_isdigit(c); }) -
+        rest_.begin();
     int64_t size = 0;
     if (digits > 1 && rest_[0] == '0') return std::nullopt;
     if (!absl::SimpleAtoi(rest_.substr(0, digits), &size)) return std::nullopt;

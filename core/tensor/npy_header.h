@@ -15,9 +15,9 @@ struct NpyHeader {
   Shape shape;                 // every dimension >= 0
 };
 
-// Parses `text`, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  \n". A small subset of Python, nothing of
-// which nests: the three keys, once each and in any order, spaces between tokens, spaces and one newline at the end.
-// INVALID_ARGUMENT for anything else, naming the place.
+// Parses `text`, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  \n". A small subset of Python,
+// nothing of which nests: the three keys, once each and in any order, spaces between tokens, spaces and one newline at
+// the end. INVALID_ARGUMENT for anything else, naming the place.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view text);
 
 // The dictionary as numpy writes it, without padding and newline.

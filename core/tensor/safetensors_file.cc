@@ -22,16 +22,18 @@ struct TypeName {
   int64_t element_bytes;
 };
 
-// Sub-byte types and what the format adds later are not here: their sizes are not checked until they are asked for, and refused.
+// Sub-byte types and what the format adds later are not here: their sizes are not checked until they are asked for, and
+// refused.
 constexpr TypeName kTypes[] = {
-    {"F32", DType::kF32, 4},       {"BF16", DType::kBf16, 2},     {"F16", DType::kF16, 2}, {"BOOL", DType::kBool, 1},
-    {"F64", std::nullopt, 8},      {"I64", std::nullopt, 8},      {"U64", std::nullopt, 8}, {"I32", std::nullopt, 4},
-    {"U32", std::nullopt, 4},      {"I16", std::nullopt, 2},      {"U16", std::nullopt, 2}, {"I8", std::nullopt, 1},
-    {"U8", std::nullopt, 1},       {"F8_E4M3", std::nullopt, 1},  {"F8_E5M2", std::nullopt, 1},
+    {"F32", DType::kF32, 4},  {"BF16", DType::kBf16, 2},    {"F16", DType::kF16, 2},      {"BOOL", DType::kBool, 1},
+    {"F64", std::nullopt, 8}, {"I64", std::nullopt, 8},     {"U64", std::nullopt, 8},     {"I32", std::nullopt, 4},
+    {"U32", std::nullopt, 4}, {"I16", std::nullopt, 2},     {"U16", std::nullopt, 2},     {"I8", std::nullopt, 1},
+    {"U8", std::nullopt, 1},  {"F8_E4M3", std::nullopt, 1}, {"F8_E5M2", std::nullopt, 1},
 };
 
 const TypeName* FindType(absl::string_view name) {
-  const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [name](const TypeName& t) { return t.name == name; });
+  const auto* type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [name](const TypeName& t) { return t.name == name; });
   return type == std::end(kTypes) ? nullptr : type;
 }
 
@@ -137,9 +139,8 @@ absl::Status WriteSafetensors(const std::string& path, const std::map<std::strin
                               const std::map<std::string, std::string>& metadata) {
   std::vector<const std::pair<const std::string, TensorView>*> by_width;
   for (const auto& named : tensors) by_width.push_back(&named);
-  std::stable_sort(by_width.begin(), by_width.end(), [](const auto* a, const auto* b) {
-    return ByteSize(a->second.dtype) > ByteSize(b->second.dtype);
-  });
+  std::stable_sort(by_width.begin(), by_width.end(),
+                   [](const auto* a, const auto* b) { return ByteSize(a->second.dtype) > ByteSize(b->second.dtype); });
 
   SafetensorsHeader header{.tensors = {}, .metadata = metadata};
   std::vector<absl::string_view> pieces(2);  // the length and the header; then the data
@@ -151,7 +152,8 @@ absl::Status WriteSafetensors(const std::string& path, const std::map<std::strin
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": '", name, "' of shape ", ToString(tensor.shape), " cannot be written"));
     }
-    header.tensors[name] = {.dtype = std::string(FormatName(tensor.dtype)), .shape = tensor.shape, .begin = end, .end = end + *bytes};
+    header.tensors[name] = {
+        .dtype = std::string(FormatName(tensor.dtype)), .shape = tensor.shape, .begin = end, .end = end + *bytes};
     end += *bytes;
     pieces.emplace_back(reinterpret_cast<const char*>(tensor.data), static_cast<size_t>(*bytes));
   }

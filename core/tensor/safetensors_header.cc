@@ -15,8 +15,8 @@ using nlohmann::json;
 constexpr char kMetadataName[] = "__metadata__";
 constexpr size_t kMaxRank = 32;
 
-// Called by the parser for each token. Returning false stops it; error() then says why. There is no document in memory and no
-// recursion, so what is hostile costs no more than its bytes.
+// Called by the parser for each token. Returning false stops it; error() then says why. There is no document in memory
+// and no recursion, so what is hostile costs no more than its bytes.
 class HeaderReader final : public json::json_sax_t {
  public:
   bool start_object(size_t) override {

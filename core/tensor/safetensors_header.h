@@ -23,8 +23,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;  // "__metadata__": text for people
 };
 
-// Parses `json`: one object of entries with dtype, shape and data_offsets, once each and nothing else; names are unique.
-// Nesting past what this needs is refused as it is met. INVALID_ARGUMENT, naming tensor and reason.
+// Parses `json`: one object of entries with dtype, shape and data_offsets, once each and nothing else; names are
+// unique. Nesting past what this needs is refused as it is met. INVALID_ARGUMENT, naming tensor and reason.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json);
 
 // The JSON for `header`. INVALID_ARGUMENT when a name is not UTF-8.

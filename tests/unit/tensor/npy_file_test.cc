@@ -51,7 +51,7 @@ std::vector<float> Values(const Tensor& tensor) {
 std::string Refusal(const std::string& file, const NpyReadOptions& options = {}) {
   const absl::StatusOr<Tensor> tensor = Parse(file, options);
   if (tensor.ok()) return absl::StrCat("read as ", Name(tensor->dtype()), " ", ToString(tensor->shape()));
-  EXPECT_EQ(tensor.status().code(), absl::StatusCode::kInvalidArgument) << tensor.status();
+  EXPECT_TRUE(absl::IsInvalidArgument(tensor.status()) || absl::IsUnimplemented(tensor.status())) << tensor.status();
   return std::string(tensor.status().message());
 }
 
@@ -127,7 +127,8 @@ TEST(NpyFileTest, ConvertsDoublesAndIntegersOnlyWhenTold) {
   EXPECT_THAT(Values(*Parse(File(Header("<i2", "(2,)"), Bytes<int16_t>({-2, 300})), convert)), ElementsAre(-2, 300));
   EXPECT_THAT(Values(*Parse(File(Header("|i1", "(1,)"), Bytes<int8_t>({-128})), convert)), ElementsAre(-128));
   EXPECT_THAT(Values(*Parse(File(Header("<i8", "(1,)"), Bytes<int64_t>({INT64_MIN})), convert)), ElementsAre(-0x1p63f));
-  EXPECT_THAT(Values(*Parse(File(Header("<u8", "(1,)"), Bytes<uint64_t>({UINT64_MAX})), convert)), ElementsAre(0x1p64f));
+  EXPECT_THAT(Values(*Parse(File(Header("<u8", "(1,)"), Bytes<uint64_t>({UINT64_MAX})), convert)),
+              ElementsAre(0x1p64f));
 }
 
 TEST(NpyFileTest, RefusesDoublesThatFloatCannotHold) {
@@ -168,7 +169,11 @@ TEST(NpyFileTest, RefusesTypesItWouldMisread) {
 
 TEST(NpyFileTest, RefusesHeadersThatAreNotNumpys) {
   for (const char* header : {
-           "", "\n", "{\n", "{}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",  // no newline
+           "",
+           "\n",
+           "{\n",
+           "{}\n",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",  // no newline
            "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} x\n",
            "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}\n",
            "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), 'more': 1}\n",

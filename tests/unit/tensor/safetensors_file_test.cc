@@ -39,10 +39,9 @@ std::string Entry(const std::string& dtype, const std::string& shape, const std:
 const std::string kEightBytes("abcdefgh", 8);
 
 TEST(SafetensorsFileTest, FindsTensorsWhereTheyLie) {
-  const std::string file = File(
-      R"({"__metadata__":{"made by":"hand"},"b":)" + Entry("F16", "[2,1]", "[4,8]") + R"(,"a":)" + Entry("F32", "[]", "[0,4]") +
-          "}   ",
-      kEightBytes);
+  const std::string file = File(R"({"__metadata__":{"made by":"hand"},"b":)" + Entry("F16", "[2,1]", "[4,8]") +
+                                    R"(,"a":)" + Entry("F32", "[]", "[0,4]") + "}   ",
+                                kEightBytes);
   const auto view = Parse(file);
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_THAT(view->names(), ElementsAre("a", "b"));
@@ -84,7 +83,8 @@ TEST(SafetensorsFileTest, RefusesTensorsThatDoNotFillTheDataExactly) {
            Case{"\"a\":" + Entry("F32", "[3]", "[0,12]"), "reaches past the end"},
            Case{"\"a\":" + Entry("F32", "[1]", "[0,4]"), "last 4 bytes belong to no tensor"},
            Case{"\"a\":" + Entry("F32", "[1]", "[4,8]"), "leaves a hole"},
-           Case{"\"a\":" + Entry("F32", "[2]", "[0,8]") + ",\"b\":" + Entry("F32", "[1]", "[4,8]"), "'b': at [4, 8] it overlaps"},
+           Case{"\"a\":" + Entry("F32", "[2]", "[0,8]") + ",\"b\":" + Entry("F32", "[1]", "[4,8]"),
+                "'b': at [4, 8] it overlaps"},
            Case{"\"a\":" + Entry("F32", "[0]", "[8,0]"), "run backwards"},
            Case{"\"a\":" + Entry("X9", "[2]", "[8,0]"), "run backwards"},
            Case{"\"a\":" + Entry("F32", "[4611686018427387904,4]", "[0,8]"), "do not hold shape"},
