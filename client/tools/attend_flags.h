@@ -1,0 +1,39 @@
+// The command line of `triad attend`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "client/tools/connection_flags.h"
+#include "core/tensor/dtype.h"
+#include "triad/attend.h"
+
+namespace CLI {
+class App;
+}
+
+namespace triad::tools {
+
+struct AttendFlags {
+  ConnectionFlags connection;
+  client::AttendRequest request;  // what flags say; its tensors are not set
+  std::optional<DType> dtype;     // what query, key and value are converted to; unset: as they are
+
+  // Files to read: .safetensors for input, .npy for the others. Empty: not given.
+  std::string input;
+  std::string query;
+  std::string key;
+  std::string value;
+  std::string keep;
+  std::string bias;
+
+  // Files to write: .npy, or .safetensors, which several may share. Empty: not wanted as a file.
+  std::string output;
+  std::string lse;
+  std::string weights;
+};
+
+// Adds every flag to `command`. `flags` outlives the parse.
+void AddAttendFlags(CLI::App& command, AttendFlags& flags);
+
+}  // namespace triad::tools

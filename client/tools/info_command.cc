@@ -1,0 +1,71 @@
+#include "client/tools/info_command.h"
+
+#include <iomanip>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/time.h"
+#include "client/tools/connection_flags.h"
+#include "client/tools/json_output.h"
+#include "triad/client.h"
+
+namespace triad::tools {
+namespace {
+
+Json LimitsJson(const client::Limits& limits) {
+  return {{"max_message_bytes", limits.max_message_bytes},
+          {"max_tokens_per_request", limits.max_tokens_per_request},
+          {"max_head_dim", limits.max_head_dim},
+          {"max_weights_bytes", limits.max_weights_bytes},
+          {"max_in_flight_bytes", limits.max_in_flight_bytes},
+          {"max_queue_time_ns", absl::ToInt64Nanoseconds(limits.max_queue_time)},
+          {"max_streams", limits.max_streams},
+          {"max_stream_items", limits.max_stream_items},
+          {"max_reference_work", limits.max_reference_work},
+          {"max_batch", limits.max_batch}};
+}
+
+Json InfoJson(const client::ServerInfo& info) {
+  return {{"version", info.version}, {"instruction_set", info.instruction_set},
+          {"kernel", info.kernel},   {"onednn_version", info.onednn_version},
+          {"threads", info.threads}, {"limits", LimitsJson(info.limits)}};
+}
+
+// "name  value", a line each; what is nested follows, indented.
+void PrintTable(const Json& object, const std::string& indent, std::ostream& out) {
+  constexpr int kNameColumns = 26;  // the longest name and two spaces
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_object()) {
+      out << indent << name << "\n";
+      PrintTable(value, indent + "  ", out);
+    } else {
+      out << indent << std::left << std::setw(kNameColumns - static_cast<int>(indent.size())) << name
+          << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
+    }
+  }
+}
+
+int RunInfo(const ConnectionFlags& flags, const World& world) {
+  const auto connection = world.connect(flags.client_options());
+  if (!connection.ok()) return PrintError(connection.status(), flags.target, kExitUsage, world);
+  const auto info = client::Client(*connection).GetServerInfo(flags.call_options());
+  if (!info.ok()) return PrintError(info.status(), flags.target, kExitFailed, world);
+  if (flags.json) {
+    PrintJson(InfoJson(*info), world.out);
+  } else {
+    PrintTable(InfoJson(*info), "", world.out);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddInfoCommand(CLI::App& app, const World& world, int& exit_code) {
+  auto flags = std::make_shared<ConnectionFlags>();  // shared with the callback, which CLI11 copies
+  CLI::App* command = app.add_subcommand("info", "Show what the server is and what it accepts");
+  AddConnectionFlags(*command, *flags);
+  command->callback([flags, &world, &exit_code] { exit_code = RunInfo(*flags, world); });
+}
+
+}  // namespace triad::tools

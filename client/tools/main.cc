@@ -1,0 +1,18 @@
+// The `triad` command-line tool.
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "client/tools/tool.h"
+#include "triad/allocator.h"
+
+int main(int argc, char** argv) {
+  triad::client::TuneAllocatorForLargeMessages().IgnoreError();  // a gain where there is one
+  const triad::tools::World world = {.out = std::cout,
+                                     .err = std::cerr,
+                                     .show_progress = isatty(STDERR_FILENO) == 1,
+                                     .connect = triad::client::MakeConnection};
+  return triad::tools::RunTriad(std::vector<std::string>(argv + 1, argv + argc), world);
+}

@@ -1,0 +1,65 @@
+#include "client/tools/tool.h"
+
+#include <algorithm>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/tools/attend_command.h"
+#include "client/tools/completion_command.h"
+#include "client/tools/health_command.h"
+#include "client/tools/info_command.h"
+#include "triad/version.h"
+
+namespace triad::tools {
+namespace {
+
+constexpr char kFooter[] =
+    "Exit codes: 0 done; 1 the call failed, its answer could not be written, or the server is not serving;\n"
+    "2 the command line or a file it names is at fault, and nothing was sent.";
+
+// What to change, for errors whose message cannot know.
+std::string Hint(absl::StatusCode code, const std::string& target) {
+  switch (code) {
+    case absl::StatusCode::kUnavailable:
+      return absl::StrCat("No server answers at ", target,
+                          ". Start one, or name another with --target or TRIAD_TARGET.");
+    case absl::StatusCode::kDeadlineExceeded:
+      return "Allow more time with --timeout.";
+    case absl::StatusCode::kResourceExhausted:
+      return "The server is busy, or the message too large for it; `triad info` shows its limits.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+int RunTriad(std::vector<std::string> arguments, const World& world) {
+  int exit_code = kExitOk;
+  CLI::App app("Multi-head attention from a Triad server.", "triad");
+  app.set_version_flag("--version", "triad " TRIAD_CLIENT_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  AddAttendCommand(app, world, exit_code);
+  AddHealthCommand(app, world, exit_code);
+  AddInfoCommand(app, world, exit_code);
+  AddCompletionCommand(app, world);
+
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for = app.exit(error, world.out, world.err) == 0;  // --help and --version end here too
+    return asked_for ? kExitOk : kExitUsage;
+  }
+  return exit_code;
+}
+
+int PrintError(const absl::Status& status, const std::string& target, int exit_code, const World& world) {
+  world.err << "triad: " << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";
+  const std::string hint = exit_code == kExitUsage ? "" : Hint(status.code(), target);
+  if (!hint.empty()) world.err << hint << "\n";
+  return exit_code;
+}
+
+}  // namespace triad::tools

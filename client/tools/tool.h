@@ -1,0 +1,36 @@
+// What the commands of `triad` share: the world they act on, and how they end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "triad/connection.h"
+#include "triad/options.h"
+
+namespace triad::tools {
+
+// Exit codes, part of the tool's contract.
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;  // the call failed, its answer could not be written, or the server is not serving
+constexpr int kExitUsage = 2;   // the command line or a file it names is at fault; nothing was sent
+
+// Everything a command touches; a test gives streams and a connection of its own.
+struct World {
+  std::ostream& out;
+  std::ostream& err;
+  bool show_progress = false;  // err is a terminal
+  std::function<absl::StatusOr<std::shared_ptr<client::Connection>>(const client::ClientOptions&)> connect;
+};
+
+// Runs `triad` with the command line `arguments`, the program's name not among them. Returns the exit code.
+int RunTriad(std::vector<std::string> arguments, const World& world);
+
+// Prints why a command failed, and what to change where that is known. Returns `exit_code`.
+int PrintError(const absl::Status& status, const std::string& target, int exit_code, const World& world);
+
+}  // namespace triad::tools

@@ -1,0 +1,26 @@
+#!/bin/bash
+# The bash completion of triad, as bash itself would use it. Usage: bash_completion_test.sh PATH_OF_triad
+set -eu
+source <("$1" completion bash)
+
+# expect WORD... -- LINE...: completing the last word of LINE offers every WORD.
+expect() {
+  local wanted=()
+  while [[ $1 != -- ]]; do wanted+=("$1"); shift; done
+  shift
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  _triad
+  for word in "${wanted[@]}"; do
+    [[ " ${COMPREPLY[*]} " == *" $word "* ]] || { echo "'$*' offers '${COMPREPLY[*]}', not '$word'"; exit 1; }
+  done
+}
+
+expect attend health info completion -- triad ""
+expect attend -- triad at
+expect --query --causal --json -- triad attend --
+expect tokens_heads packed -- triad attend --layout ""
+expect bottom_right -- triad attend --alignment b
+expect bash zsh fish -- triad completion ""
+COMP_WORDS=(triad attend --query "") COMP_CWORD=3
+_triad
+[[ ${#COMPREPLY[@]} == 0 ]] || { echo "a file name is left to bash, was '${COMPREPLY[*]}'"; exit 1; }

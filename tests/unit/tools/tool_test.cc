@@ -1,0 +1,117 @@
+#include "client/tools/tool.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/unit/tools/fake_connection.h"
+
+namespace triad::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(ToolTest, HelpAndVersionSucceed) {
+  for (const char* flag : {"--help", "--version"}) {
+    ToolRun tool;
+    EXPECT_EQ(tool.Run({flag}), kExitOk);
+    EXPECT_THAT(tool.out.str(), HasSubstr("triad"));
+    EXPECT_EQ(tool.err.str(), "");
+  }
+}
+
+TEST(ToolTest, ACommandLineThatMakesNoSenseIsAUsageErrorAndSendsNothing) {
+  const std::vector<std::vector<std::string>> lines = {
+      {},
+      {"attent"},
+      {"health", "--verbose"},
+      {"info", "--timeout", "soon"},
+      {"info", "--timeout", "-1s"},
+      {"attend", "--layout", "heads"},
+      {"attend", "--scale", "big"},
+      {"completion"},
+      {"completion", "tcsh"},
+  };
+  for (const auto& line : lines) {
+    ToolRun tool;
+    EXPECT_EQ(tool.Run(line), kExitUsage) << ::testing::PrintToString(line);
+    EXPECT_NE(tool.err.str(), "");
+    EXPECT_FALSE(tool.target.has_value());
+  }
+}
+
+TEST(ToolTest, HealthExitsWithZeroOnlyWhenServing) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"health"}), kExitOk);
+  EXPECT_EQ(tool.out.str(), "SERVING\n");
+  ToolRun draining;
+  draining.connection->health = client::Health::kNotServing;
+  EXPECT_EQ(draining.Run({"health", "--service", "triad.v1.AttentionService"}), kExitFailed);
+  EXPECT_EQ(draining.out.str(), "NOT_SERVING\n");
+  EXPECT_EQ(draining.connection->asked_service, "triad.v1.AttentionService");
+}
+
+TEST(ToolTest, HealthPrintsJson) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"health", "--json"}), kExitOk);
+  EXPECT_EQ(nlohmann::json::parse(tool.out.str()), nlohmann::json({{"service", ""}, {"status", "SERVING"}}));
+}
+
+TEST(ToolTest, InfoShowsEveryLimit) {
+  ToolRun tool;
+  tool.connection->info = {
+      .version = "1.2.3",
+      .instruction_set = "avx2",
+      .kernel = "tiled",
+      .onednn_version = "2.6.3",
+      .threads = 2,
+      .limits = {.max_message_bytes = 111, .max_queue_time = absl::Milliseconds(5), .max_batch = 99}};
+  EXPECT_EQ(tool.Run({"info"}), kExitOk);
+  EXPECT_THAT(tool.out.str(),
+              AllOf(HasSubstr("instruction_set           avx2\n"), HasSubstr("  max_message_bytes       111\n"),
+                    HasSubstr("  max_queue_time_ns       5000000\n"), HasSubstr("  max_batch               99\n")));
+}
+
+TEST(ToolTest, InfoPrintsJson) {
+  ToolRun tool;
+  tool.connection->info.version = "1.2.3\xff";  // not UTF-8: mended, not an error
+  tool.connection->info.limits.max_batch = 99;
+  EXPECT_EQ(tool.Run({"info", "--json"}), kExitOk);
+  const auto document = nlohmann::json::parse(tool.out.str());
+  EXPECT_THAT(document["version"].get<std::string>(), HasSubstr("1.2.3"));
+  EXPECT_EQ(document["limits"]["max_batch"], 99);
+  EXPECT_EQ(document["limits"].size(), 10u);
+}
+
+TEST(ToolTest, TargetAndTimeoutReachTheCall) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"info", "--target", "unix:/run/triad.sock", "--timeout", "1m30s"}), kExitOk);
+  EXPECT_EQ(tool.target, "unix:/run/triad.sock");
+  EXPECT_EQ(tool.connection->timeout, absl::Seconds(90));
+}
+
+TEST(ToolTest, AFailedCallSaysWhatToChange) {
+  ToolRun tool;
+  tool.connection->failure = absl::UnavailableError("connection refused");
+  EXPECT_EQ(tool.Run({"info", "--target", "far:1"}), kExitFailed);
+  EXPECT_EQ(tool.out.str(), "");
+  EXPECT_THAT(tool.err.str(), AllOf(HasSubstr("UNAVAILABLE: connection refused"),
+                                    HasSubstr("No server answers at far:1"), HasSubstr("--target")));
+}
+
+TEST(ToolTest, CompletionKnowsCommandsFlagsAndChoices) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    ToolRun tool;
+    EXPECT_EQ(tool.Run({"completion", shell}), kExitOk);
+    for (const char* word : {"attend", "health", "info", "completion", "logit-softcap",
+                             "tokens_heads heads_tokens packed", "bash zsh fish", "auto reference"}) {
+      EXPECT_THAT(tool.out.str(), HasSubstr(word)) << shell;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace triad::tools
