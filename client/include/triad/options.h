@@ -1,4 +1,6 @@
 // What a client can be told: once, per call, per stream.
+//
+// Every member of the library's structs has an initialiser, so that designated ones may name a few under -Wextra.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +18,9 @@ constexpr absl::Duration kDefaultTimeout = absl::Seconds(30);
 
 struct TlsOptions {
   // PEM file of the roots to trust. Empty: gRPC's default roots.
-  std::string root_certs_path;
+  std::string root_certs_path = {};
   // Checked against the server's certificate instead of the target's host name. Empty: the host name.
-  std::string server_name;
+  std::string server_name = {};
 };
 
 struct ClientOptions {
@@ -29,9 +31,9 @@ struct ClientOptions {
   int channels = 1;
   // Largest message this client sends or receives. The server has a bound of its own, which is checked too.
   int64_t max_message_bytes = int64_t{256} << 20;
-  RetryOptions retry;
+  RetryOptions retry = {};
   // Unset: plaintext, for loopback, unix sockets and networks that encrypt by other means.
-  std::optional<TlsOptions> tls;
+  std::optional<TlsOptions> tls = std::nullopt;
 };
 
 struct CallOptions {
@@ -39,7 +41,7 @@ struct CallOptions {
   // this is not > 0). absl::InfiniteDuration(): no bound.
   absl::Duration timeout = kDefaultTimeout;
   // The call returns CANCELLED soon after a stop is requested: by std::stop_source::request_stop(), from any thread.
-  std::stop_token cancel;
+  std::stop_token cancel = {};
 };
 
 struct StreamOptions {
@@ -47,7 +49,7 @@ struct StreamOptions {
   // own, and a connection that has died is noticed by keepalive.
   absl::Duration timeout = absl::InfiniteDuration();
   // The stream ends with CANCELLED soon after a stop is requested.
-  std::stop_token cancel;
+  std::stop_token cancel = {};
 };
 
 struct ItemOptions {

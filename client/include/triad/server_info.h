@@ -15,7 +15,7 @@ struct Limits {
   int64_t max_head_dim = 0;            // largest qk_head_dim or v_head_dim
   int64_t max_weights_bytes = 0;       // most bytes of weights in one reply
   int64_t max_in_flight_bytes = 0;     // most bytes of requests and replies that may be there at once
-  absl::Duration max_queue_time;       // longest a request may wait before it is refused
+  absl::Duration max_queue_time = {};  // longest a request may wait before it is refused
   int64_t max_streams = 0;             // most streams open at once
   int64_t max_stream_items = 0;        // most items in flight on one stream; past it the server stops reading
   int64_t max_reference_work = 0;      // most multiply-adds of a request with Kernel::kReference
@@ -23,12 +23,12 @@ struct Limits {
 };
 
 struct ServerInfo {
-  std::string version;          // "major.minor.patch"
-  std::string instruction_set;  // such as "avx2" or "avx512_bf16"
-  std::string kernel;           // the one that answers Kernel::kAuto, such as "tiled"
-  std::string onednn_version;   // "major.minor.patch"
-  int32_t threads = 0;          // compute threads
-  Limits limits;
+  std::string version = {};          // "major.minor.patch"
+  std::string instruction_set = {};  // such as "avx2" or "avx512_bf16"
+  std::string kernel = {};           // the one that answers Kernel::kAuto, such as "tiled"
+  std::string onednn_version = {};   // "major.minor.patch"
+  int32_t threads = 0;               // compute threads
+  Limits limits = {};
 };
 
 // grpc.health.v1.HealthCheckResponse.ServingStatus.

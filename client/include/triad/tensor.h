@@ -34,8 +34,8 @@ using Shape = std::vector<int64_t>;
 // is given a view whose bytes do not match its shape returns INVALID_ARGUMENT.
 struct TensorView {
   DataType dtype = DataType::kFloat32;
-  Shape shape;
-  absl::Span<const std::byte> data;
+  Shape shape = {};
+  absl::Span<const std::byte> data = {};
 
   static TensorView Float32(absl::Span<const float> values, Shape shape) {
     return Of(DataType::kFloat32, values, std::move(shape));
