@@ -1,0 +1,13 @@
+// The machine's own limit, measured beside every timing: fused multiply-adds that never leave the registers.
+#pragma once
+
+namespace triad {
+
+// FLOP/s of one core in a loop of independent f32 fused multiply-adds with the widest vectors: the best of `pieces` of
+// 40 us.
+double MeasureFmaPeak(int pieces);
+
+// This thread's own time: what others do with the core between two of its slices is not the measured code's doing.
+double ThreadSeconds();
+
+}  // namespace triad
