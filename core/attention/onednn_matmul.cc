@@ -1,13 +1,15 @@
 #include "core/attention/onednn_matmul.h"
 
-#include <omp.h>
-
 #include <dnnl.hpp>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+
+// Of libgomp, the OpenMP that Debian's oneDNN runs on whatever compiles us; Clang's own omp.h would bring a second
+// runtime.
+extern "C" void omp_set_num_threads(int threads);
 
 namespace triad {
 namespace {
