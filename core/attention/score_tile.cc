@@ -69,25 +69,24 @@ RowSoftmax SoftmaxRow(float* HWY_RESTRICT row, RowColumns columns, float factor)
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   std::fill(row + columns.first, row + columns.begin, -kInfinity);
   std::fill(row + columns.end, row + columns.last, -kInfinity);
-  const float highest = MaxOfRow(row, columns);
-  if (highest == -kInfinity) return SoftmaxWithoutMax(row, columns);
+  const float max = MaxOfRow(row, columns);
+  if (max == -kInfinity) return SoftmaxWithoutMax(row, columns);
 
-  const float max = highest * factor;
-  const auto minus_max = hn::Set(d, -max);
+  const auto max_vector = hn::Set(d, max);
   const auto scale = hn::Set(d, factor);
   auto sum0 = hn::Zero(d);
   auto sum1 = hn::Zero(d);
   int64_t j = columns.first;
   for (; j + 2 * lanes <= columns.last; j += 2 * lanes) {
-    const auto weight0 = Exp2(d, hn::MulAdd(hn::LoadU(d, row + j), scale, minus_max));
-    const auto weight1 = Exp2(d, hn::MulAdd(hn::LoadU(d, row + j + lanes), scale, minus_max));
+    const auto weight0 = Exp2(d, hn::Mul(hn::Sub(hn::LoadU(d, row + j), max_vector), scale));
+    const auto weight1 = Exp2(d, hn::Mul(hn::Sub(hn::LoadU(d, row + j + lanes), max_vector), scale));
     sum0 = hn::Add(sum0, weight0);
     sum1 = hn::Add(sum1, weight1);
     hn::StoreU(weight0, d, row + j);
     hn::StoreU(weight1, d, row + j + lanes);
   }
   if (j < columns.last) {
-    const auto weight = Exp2(d, hn::MulAdd(hn::LoadU(d, row + j), scale, minus_max));
+    const auto weight = Exp2(d, hn::Mul(hn::Sub(hn::LoadU(d, row + j), max_vector), scale));
     sum0 = hn::Add(sum0, weight);
     hn::StoreU(weight, d, row + j);
   }
@@ -133,14 +132,15 @@ void MergeRows(const MergeTile& tile) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto nothing = hn::Set(d, -kInfinity);
+  const auto factor = hn::Set(d, tile.factor);
   float* HWY_RESTRICT keep_factors = tile.factors;
   float* HWY_RESTRICT add_factors = tile.factors + RoundUp(tile.rows, 16);
   for (int64_t r = 0; r < tile.rows; r += lanes) {
     const auto total_max = hn::LoadU(d, tile.total_state.max + r);
     const auto block_max = hn::LoadU(d, tile.block_state.max + r);
     const auto max = hn::IfThenElse(hn::Gt(block_max, total_max), block_max, total_max);
-    const auto keep = hn::IfThenZeroElse(hn::Eq(total_max, nothing), Exp2(d, hn::Sub(total_max, max)));
-    const auto add = hn::IfThenZeroElse(hn::Eq(block_max, nothing), Exp2(d, hn::Sub(block_max, max)));
+    const auto keep = hn::IfThenZeroElse(hn::Eq(total_max, nothing), Exp2(d, hn::Mul(hn::Sub(total_max, max), factor)));
+    const auto add = hn::IfThenZeroElse(hn::Eq(block_max, nothing), Exp2(d, hn::Mul(hn::Sub(block_max, max), factor)));
     const auto total_sum = hn::Mul(hn::LoadU(d, tile.total_state.sum + r), keep);
     const auto block_sum = hn::LoadU(d, tile.block_state.sum + r);
     hn::StoreU(max, d, tile.total_state.max + r);
@@ -164,11 +164,11 @@ void NormalizeWeights(const WeightRow& row) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto factor = hn::Set(d, row.factor);
-  const auto minus_max = hn::Set(d, -row.max);
+  const auto max = hn::Set(d, row.max);
   const auto scale = hn::Set(d, row.scale);
   int64_t j = 0;
   for (; j + lanes <= row.count; j += lanes) {
-    const auto x = hn::MulAdd(hn::LoadU(d, row.scores + j), factor, minus_max);
+    const auto x = hn::Mul(hn::Sub(hn::LoadU(d, row.scores + j), max), factor);
     hn::StoreU(hn::Mul(Exp2(d, x), scale), d, row.scores + j);
   }
   if (j == row.count) return;
@@ -176,7 +176,7 @@ void NormalizeWeights(const WeightRow& row) {
   const size_t tail_bytes = static_cast<size_t>(row.count - j) * sizeof(float);
   std::byte* address = reinterpret_cast<std::byte*>(row.scores + j);  // bytes: the caller's floats may be unaligned
   std::memcpy(tail, address, tail_bytes);
-  const auto x = hn::MulAdd(hn::Load(d, tail), factor, minus_max);
+  const auto x = hn::Mul(hn::Sub(hn::Load(d, tail), max), factor);
   hn::Store(hn::Mul(Exp2(d, x), scale), d, tail);
   std::memcpy(address, tail, tail_bytes);
 }

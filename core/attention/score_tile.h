@@ -1,5 +1,6 @@
-// Softmax between the two products of a tile, in Highway. Scores are held in units of log2: a factor turns what the
-// product gave into them, so that an exponential is 2^x.
+// Softmax between the two products of a tile, in Highway. A weight is 2^((score - max) * factor): the factor holds what
+// is left of the scale, and log2(e). The difference comes first: it is exact near the maximum however large the scores
+// are.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +17,16 @@ struct ScoreTile {
   int64_t width = 0;               // multiple of 16
   const int32_t* begin = nullptr;  // [rows] first column that the row may see
   const int32_t* end = nullptr;    // [rows] past the last; begin == end: none
-  float factor = 1;                // score * factor is in log2 units; > 0
+  float factor = 1;                // > 0, finite
 };
 
 // What softmax keeps of a row until all its keys have been seen.
 struct RowState {
-  float* max = nullptr;  // [rows, rounded up to 16] largest score in log2 units; -inf: nothing seen
-  float* sum = nullptr;  // [rows, rounded up to 16] sum of 2^(score - max); NaN: a visible score was NaN or +inf
+  float* max = nullptr;  // [rows, rounded up to 16] largest score; -inf: nothing seen
+  float* sum = nullptr;  // [rows, rounded up to 16] sum of weights; NaN: a visible score was NaN or +inf
 };
 
-// Turns each row's scores in [begin, end) into weights 2^(score - max), in place, all other columns below width into
+// Turns each row's scores in [begin, end) into weights, in place, all other columns below width into
 // exact zeros, and writes the row's max and sum. Scores outside [begin, end) are not read as values. A score of -inf
 // has weight 0.
 void SoftmaxRows(const ScoreTile& tile, const RowState& state);
@@ -40,13 +41,14 @@ struct MergeTile {
   const float* block = nullptr;
   int64_t rows = 0;
   int64_t dims = 0;
+  float factor = 1;
   RowState total_state;
   RowState block_state;
   float* factors = nullptr;  // [2 * rows rounded up to 16], scratch
 };
 void MergeRows(const MergeTile& tile);
 
-// scores[j] = 2^(scores[j] * factor - max) * scale. Any alignment.
+// scores[j] = 2^((scores[j] - max) * factor) * scale. Any alignment.
 struct WeightRow {
   float* scores = nullptr;
   int64_t count = 0;

@@ -43,13 +43,14 @@ void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
   const bool saw_keys = finished.max != -kInfinity;
 
   // In double, once per row: the sink joins as one more term of the sum, and both shift to the larger maximum.
-  double max = finished.max;
+  const double keys_max = double{finished.max} * finished.factor;  // maxima in log2 units from here on
+  double max = keys_max;
   double sum = finished.sum;
   double keys_share = 1;
   if (sink != -kInfinity) {
     const double sink_log2 = sink * kLog2E;
     max = std::max(max, sink_log2);
-    keys_share = saw_keys ? std::exp2(finished.max - max) : 0;
+    keys_share = saw_keys ? std::exp2(keys_max - max) : 0;
     sum = sum * keys_share + std::exp2(sink_log2 - max);
   }
   const float scale = saw_keys ? static_cast<float>(keys_share / sum) : 0;

@@ -11,10 +11,10 @@ namespace triad {
 // A row when all its keys have been seen.
 struct FinishedRow {
   KeyRange keys;                      // from VisibleKeys; empty past query_length
-  float max = 0;                      // in log2 units, -inf: nothing seen
+  float max = 0;                      // largest score; -inf: nothing seen
   float sum = 0;                      // NaN: a visible score was NaN or +inf
   float value_scale = 1;              // that the values were multiplied by
-  float factor = 1;                   // score * factor is in log2 units
+  float factor = 1;                   // of ScoreTile
   const float* output = nullptr;      // [v_head_dim rounded up], sum of weight * value
   const float* non_finite = nullptr;  // [v_head_dim rounded up] or null: sum of the visible values that are not finite
 };

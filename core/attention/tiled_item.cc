@@ -1,5 +1,5 @@
 // The loop over key blocks. For each block: pack its keys and values once, then for each tile of rows
-//   scores = q . k (oneDNN);  modifiers;  weights = 2^(score - block maximum) and their sums (Highway);  weights . v
+//   scores = q . k (oneDNN);  modifiers;  weights = e^(score - block maximum) and their sums (Highway);  weights . v
 //   (oneDNN); merge into the running (maximum, sum, output): every block is a partial result with a maximum of its own
 // (online softmax; Milakov & Gimelshein 2018, arXiv:1805.02867). Blocks sit at absolute positions and merge in order,
 // and hidden keys add exact zeros, so what a row adds up, and in which order, does not depend on the rows beside it.
@@ -152,6 +152,7 @@ absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
              .block = block_output_,
              .rows = tile.rows(),
              .dims = operands_.v_dims(),
+             .factor = factor_,
              .total_state = {.max = total_.max + tile.begin, .sum = total_.sum + tile.begin},
              .block_state = block_state_,
              .factors = merge_factors_});

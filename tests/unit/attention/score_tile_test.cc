@@ -51,11 +51,13 @@ TEST(SoftmaxRowsTest, MatchesDoublePrecisionForEveryRangeOfColumns) {
       double sum = 0;
       for (int32_t j = 0; j < 80; ++j) {
         const bool visible = j >= begin && j < end;
-        const double expected = visible ? std::exp2(1.5 * scores[j] - got.max) : 0;
+        const double expected = visible ? std::exp2(1.5 * (double{scores[j]} - got.max)) : 0;
         sum += expected;
         // 2e-7 of the polynomial, and the rounding of an exponent of up to 126.
         ASSERT_NEAR(got.weights[j], expected, expected * 1e-5) << begin << ".." << end << " column " << j;
-        if (!visible) ASSERT_EQ(got.weights[j], 0) << begin << ".." << end << " column " << j;
+        if (!visible) {
+          ASSERT_EQ(got.weights[j], 0) << begin << ".." << end << " column " << j;
+        }
       }
       ASSERT_NEAR(got.sum, sum, sum * 1e-6) << begin << ".." << end;
     }
@@ -88,6 +90,11 @@ TEST(SoftmaxRowsTest, AVisibleNanOrInfinityAnywhereMakesTheSumNan) {
       }
     }
   }
+}
+
+TEST(SoftmaxRowsTest, EqualScoresHaveWeightOneHoweverLarge) {
+  const SoftmaxResult got = SoftmaxOf(std::vector<float>(32, 1.4e11f), 0, 32, /*factor=*/0.51f);
+  EXPECT_EQ(got.sum, 32);
 }
 
 TEST(SoftmaxRowsTest, MinusInfinityHasWeightZeroAndTinyWeightsAreNeverDenormal) {

@@ -38,7 +38,9 @@ TEST(TileGeometryTest, RowClassesHoldTheirRows) {
   for (int64_t rows = 1; rows <= kTileRows; ++rows) {
     const int index = RowClassIndex(rows);
     ASSERT_GE(kRowClasses[index], rows);
-    if (index > 0) ASSERT_LT(kRowClasses[index - 1], rows);
+    if (index > 0) {
+      ASSERT_LT(kRowClasses[index - 1], rows);
+    }
   }
 }
 
