@@ -3,10 +3,12 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "core/attention/tile_geometry.h"
+#include "core/base/cpu.h"
 #include "gtest/gtest.h"
 
 namespace triad {
@@ -117,7 +119,7 @@ TEST_P(OneDnnMatmulTest, RowBytesDoNotDependOnTheTrimmedWidth) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, OneDnnMatmulTest, testing::Values(InstructionSet::kAvx2, InstructionSet::kAvx512),
-                         [](const auto& info) { return std::string(Name(info.param)); });
+                         [](const auto& tested) { return std::string(Name(tested.param)); });
 
 TEST(TileMatmulTest, RefusesSizesThatWouldKillOneDnn) {
   EXPECT_EQ(TileMatmul::Create({.m = 0}).status().code(), absl::StatusCode::kInternal);

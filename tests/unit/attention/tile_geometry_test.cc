@@ -45,14 +45,18 @@ TEST(TileGeometryTest, RowClassesHoldTheirRows) {
 }
 
 TEST(TileGeometryTest, RowsFoldTheHeadsOfAKvHeadQueryMajor) {
-  const AttentionProblem problem{.heads = 6, .kv_heads = 2};
+  AttentionProblem problem;
+  problem.heads = 6;
+  problem.kv_heads = 2;
   const RowPlace place = PlaceOfRow(problem, {.kv_head = 1, .row_begin = 384}, /*row=*/2);
   EXPECT_EQ(place.query, 386 / 3);
   EXPECT_EQ(place.head, 3 + 386 % 3);
 }
 
 TEST(TileGeometryTest, ExecutedWorkIsThatOfTheTrimmedTiles) {
-  AttentionProblem problem{.qk_head_dim = 64, .v_head_dim = 64, .causal = true};
+  AttentionProblem problem;
+  problem.qk_head_dim = problem.v_head_dim = 64;
+  problem.causal = true;
   problem.sequences.push_back({.q_len = 384, .query_length = 384, .kv_len = 384, .key_length = 384});
   // Rows 0..191 see 192 keys, all in block 0; rows 192..383 see block 0 and 128 keys of block 1.
   const double pairs = 192.0 * 192 + 192.0 * (256 + 128);
