@@ -2,11 +2,14 @@
 
 #include <CivetServer.h>
 
+#include <chrono>
 #include <exception>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
 
 namespace triad {
 namespace {
@@ -62,14 +65,43 @@ class Handler final : public CivetHandler {
 
 class HttpPages::Impl {
  public:
-  Impl(const std::vector<std::string>& options, std::map<std::string, Make> pages)
-      : handler_(std::move(pages)), server_(options) {
+  Impl(std::string host, const std::vector<std::string>& options, std::map<std::string, Make> pages)
+      : host_(std::move(host)), handler_(std::move(pages)), server_(options) {
     server_.addHandler("/", handler_);
+  }
+  ~Impl() {
+    // civetweb looks whether it is to stop when a connection comes, or else every 2 s: so connections come until it
+    // has.
+    const int port = this->port();
+    Mutex mu;
+    CondVar closed;
+    bool is_closed = false;
+    std::thread closing([&] {
+      server_.close();
+      MutexLock lock(mu);
+      is_closed = true;
+      closed.Signal();
+    });
+    {
+      MutexLock lock(mu);
+      while (!is_closed) {
+        Connect(port);
+        closed.WaitUntil(mu, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
+      }
+    }
+    closing.join();
   }
 
   int port() { return server_.getListeningPorts().at(0); }
 
  private:
+  void Connect(int port) const {
+    char error[128];
+    mg_connection* const connection = mg_connect_client(host_.c_str(), port, /*use_ssl=*/0, error, sizeof(error));
+    if (connection != nullptr) mg_close_connection(connection);
+  }
+
+  const std::string host_;
   Handler handler_;  // before the server, whose threads use it
   CivetServer server_;
 };
@@ -79,8 +111,8 @@ absl::StatusOr<std::unique_ptr<HttpPages>> HttpPages::Start(const std::string& a
   const std::vector<std::string> options = {"listening_ports",    address,           "num_threads",       kThreads,
                                             "request_timeout_ms", kRequestTimeoutMs, "enable_keep_alive", "no"};
   try {
-    auto impl = std::make_unique<Impl>(options, std::move(pages));
     const std::string host = address.substr(0, address.rfind(':'));
+    auto impl = std::make_unique<Impl>(host, options, std::move(pages));
     const std::string bound = absl::StrCat(host, ":", impl->port());
     return std::unique_ptr<HttpPages>(new HttpPages(std::move(impl), bound));
   } catch (const std::exception& error) {

@@ -111,8 +111,11 @@ void ItemStream<Request, Reply>::Answer(std::unique_ptr<Item> item, absl::Status
   if (!status.ok()) {
     *item->reply->mutable_error() = ToStreamError(status, context_.scheduler.retry_after());
   }
-  Count(status, item->received, static_cast<int64_t>(item->frame->ByteSizeLong()),
-        static_cast<int64_t>(item->reply->ByteSizeLong()));
+  context_.metrics.OnAnswered({.method = method_,
+                               .code = status.code(),
+                               .total = item->answered - item->received,
+                               .request_bytes = static_cast<int64_t>(item->frame->ByteSizeLong()),
+                               .reply_bytes = static_cast<int64_t>(item->reply->ByteSizeLong())});
   item->frame.reset();
   std::unique_ptr<Item> dropped;
   {
@@ -187,16 +190,6 @@ void ItemStream<Request, Reply>::Pump() {
         break;
     }
   }
-}
-
-template <class Request, class Reply>
-void ItemStream<Request, Reply>::Count(const absl::Status& status, Time received, int64_t request_bytes,
-                                       int64_t reply_bytes) {
-  context_.metrics.OnAnswered({.method = method_,
-                               .code = status.code(),
-                               .total = context_.clock.Now() - received,
-                               .request_bytes = request_bytes,
-                               .reply_bytes = reply_bytes});
 }
 
 }  // namespace triad

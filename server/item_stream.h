@@ -43,7 +43,7 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
     context_.metrics.OnStreamOpened();
     absl::Status status = context_.streams.Add(self_);
     if (status.ok()) return Pump();
-    Count(status, context_.clock.Now(), /*request_bytes=*/0, /*reply_bytes=*/0);
+    context_.metrics.OnAnswered({.method = method_, .code = status.code()});
     if (absl::IsResourceExhausted(status)) {
       rpc_.AddTrailingMetadata(kRetryPushbackKey, std::to_string(PushbackMs(context_.scheduler.retry_after())));
     }
@@ -152,7 +152,6 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
   // The client is gone: drops replies and cancels what is in flight.
   void Break();
   void Pump();
-  void Count(const absl::Status& status, Time received, int64_t request_bytes, int64_t reply_bytes);
 
   grpc::CallbackServerContext& rpc_;
   const Method method_;

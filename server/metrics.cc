@@ -199,11 +199,15 @@ void Metrics::OnStreamOpened() { impl_->open_streams.Increment(); }
 void Metrics::OnStreamClosed() { impl_->open_streams.Decrement(); }
 
 void Metrics::OnListed(int64_t tasks, int64_t tokens) {
+  if (impl_->scheduler == nullptr) return;
   impl_->batch_requests.Observe(static_cast<double>(tasks));
   impl_->batch_tokens.Observe(static_cast<double>(tokens));
 }
 
-void Metrics::OnRefused(Refusal reason) { impl_->refusals[static_cast<size_t>(reason)]->Increment(); }
+void Metrics::OnRefused(Refusal reason) {
+  if (impl_->scheduler == nullptr) return;
+  impl_->refusals[static_cast<size_t>(reason)]->Increment();
+}
 
 void Metrics::WatchLoad(const Scheduler& scheduler, const InFlightLedger& in_flight) {
   impl_->scheduler = &scheduler;

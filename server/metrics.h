@@ -59,7 +59,8 @@ class Metrics final : public SchedulerObserver {
   void OnListed(int64_t tasks, int64_t tokens) override;
   void OnRefused(Refusal reason) override;
 
-  // Where the gauges of load come from at every scrape; both outlive the last Text().
+  // Where the gauges of load come from at every scrape; both outlive the last Text(). What the scheduler reports
+  // before, of the warm-up, is not counted.
   void WatchLoad(const Scheduler& scheduler, const InFlightLedger& in_flight);
 
   // The page, in Prometheus' text format. Slow (milliseconds): not for the request path.

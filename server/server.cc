@@ -103,9 +103,12 @@ class Server::Impl {
 };
 
 absl::Status Server::Impl::Start(std::unique_ptr<AttentionKernel> kernel) {
+  const bool is_own_kernel = kernel == nullptr;
   if (absl::Status status = MakeParts(std::move(kernel)); !status.ok()) return status;
   if (absl::Status status = StartHttp(); !status.ok()) return status;
-  if (absl::Status status = WarmUp(*context_, cpu_.budget.threads); !status.ok()) return status;
+  if (is_own_kernel) {
+    if (absl::Status status = WarmUp(*context_, cpu_.budget.threads); !status.ok()) return status;
+  }
   if (absl::Status status = StartServing(); !status.ok()) return status;
   LogStart();
   return absl::OkStatus();
@@ -132,7 +135,6 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
       Scheduler::Create(SchedulerOptionsOf(options_, cpu_.budget.threads), RealClock(), metrics_.get());
   if (!scheduler.ok()) return scheduler.status();
   scheduler_ = *std::move(scheduler);
-  metrics_->WatchLoad(*scheduler_, ledger_);
   context_.emplace(ServingContext{.kernels = {.limits = LimitsOf(options_),
                                               .max_reference_work = options_.max_reference_work,
                                               .fast = *kernel_,
@@ -165,6 +167,7 @@ absl::Status Server::Impl::StartHttp() {
 }
 
 absl::Status Server::Impl::StartServing() {
+  metrics_->WatchLoad(*scheduler_, ledger_);
   absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Start(options_, *service_, kAttentionServiceName);
   if (!transport.ok()) return transport.status();
   transport_ = *std::move(transport);

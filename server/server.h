@@ -19,8 +19,9 @@ namespace triad {
 class Server {
  public:
   // Starts everything and returns when it is ready: HTTP pages first (/readyz says 503), then kernels, warm-up, and the
-  // gRPC listeners last. `options` are validated here. `log` outlives the server. `kernel` answers KERNEL_AUTO; null
-  // for the fast one of this machine. Errors name what could not be had: an address, threads, an instruction set.
+  // gRPC listeners last. `options` are validated here. `log` outlives the server. `kernel` answers KERNEL_AUTO, without
+  // warm-up; null for the fast one of this machine. Errors name what could not be had: an address, threads, an
+  // instruction set.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, Log& log,
                                                        std::unique_ptr<AttentionKernel> kernel = nullptr);
 
