@@ -18,7 +18,7 @@ struct WorkItem {
   int64_t kv_head = 0;
   int64_t row_begin = 0;
   int64_t row_end = 0;
-  double flop = 0;   // that will be executed, padding of tiles included
+  double flop = 0;  // that will be executed, padding of tiles included
 };
 
 class AttentionKernel {
@@ -28,8 +28,8 @@ class AttentionKernel {
   // "reference", "tiled".
   virtual absl::string_view name() const = 0;
 
-  // Splits `problem` so that its items together write every element of the outputs: rows past query_length too, and sequences
-  // without keys. How it splits depends on the problem alone, never on threads or load: bytes must not.
+  // Splits `problem` so that its items together write every element of the outputs: rows past query_length too, and
+  // sequences without keys. How it splits depends on the problem alone, never on threads or load: bytes must not.
   virtual std::vector<WorkItem> Plan(const AttentionProblem& problem) const = 0;
 
   // Computes one item of Plan(problem). Thread-safe; `scratch` is the calling thread's, and is Reset here.

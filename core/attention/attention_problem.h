@@ -39,23 +39,23 @@ struct Sequence {
   int64_t keep_begin = 0;
   int64_t bias_begin = 0;
 
-  int64_t q_len = 0;           // rows of the answer
-  int64_t query_length = 0;    // rows that count, <= q_len; the rest get 0 and lse -inf
-  int64_t kv_len = 0;          // columns of weights that belong to this sequence
-  int64_t key_length = 0;      // keys that count, <= kv_len; the rest are never read
-  int64_t query_shift = 0;     // aligned position of query i is i + query_shift; may be negative
+  int64_t q_len = 0;         // rows of the answer
+  int64_t query_length = 0;  // rows that count, <= q_len; the rest get 0 and lse -inf
+  int64_t kv_len = 0;        // columns of weights that belong to this sequence
+  int64_t key_length = 0;    // keys that count, <= kv_len; the rest are never read
+  int64_t query_shift = 0;   // aligned position of query i is i + query_shift; may be negative
 };
 
 // The keys [begin, end) that lengths, causal and window leave to a query; keep and bias may hide more of them.
 struct KeyRange {
   int64_t begin = 0;
-  int64_t end = 0;   // >= begin
+  int64_t end = 0;  // >= begin
 };
 
 struct AttentionProblem {
   static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
 
-  DType dtype = DType::kF32;    // of query, key, value and output
+  DType dtype = DType::kF32;  // of query, key, value and output
   int64_t heads = 1;
   int64_t kv_heads = 1;
   int64_t qk_head_dim = 1;
@@ -63,15 +63,15 @@ struct AttentionProblem {
   HeadRows query;
   HeadRows key;
   HeadRows value;
-  std::vector<Sequence> sequences;         // those with q_len > 0: the others have nothing to write
+  std::vector<Sequence> sequences;  // those with q_len > 0: the others have nothing to write
 
   float scale = 1;
-  float logit_softcap = 0;                 // 0: off
+  float logit_softcap = 0;  // 0: off
   bool causal = false;
-  int64_t window_left = kUnbounded;        // >= 0
-  int64_t window_right = kUnbounded;       // >= 0
-  std::vector<float> alibi_slopes;         // one per head, or empty
-  std::vector<float> sinks;                // one per head, or empty; -inf is none
+  int64_t window_left = kUnbounded;   // >= 0
+  int64_t window_right = kUnbounded;  // >= 0
+  std::vector<float> alibi_slopes;    // one per head, or empty
+  std::vector<float> sinks;           // one per head, or empty; -inf is none
   std::optional<ScoreRows> keep;
   std::optional<ScoreRows> bias;
 
@@ -83,8 +83,8 @@ struct AttentionProblem {
   int64_t weights_head_stride = 0;
   int64_t weights_query_stride = 0;
   Shape output_shape;
-  Shape lse_shape;                         // [] unless return_lse
-  Shape weights_shape;                     // [] unless return_weights
+  Shape lse_shape;      // [] unless return_lse
+  Shape weights_shape;  // [] unless return_weights
   bool return_lse = false;
   bool return_weights = false;
 
@@ -93,16 +93,16 @@ struct AttentionProblem {
   KeyRange VisibleKeys(const Sequence& sequence, int64_t i) const;
 };
 
-// Where a kernel writes. The caller owns all three, sized by the problem's shapes, in any state: every element is written.
-// lse and weights are null unless the problem returns them.
+// Where a kernel writes. The caller owns all three, sized by the problem's shapes, in any state: every element is
+// written. lse and weights are null unless the problem returns them.
 struct AttentionOutputs {
-  std::byte* output = nullptr;   // dtype of the problem; any alignment
-  float* lse = nullptr;          // any alignment
-  float* weights = nullptr;      // any alignment
+  std::byte* output = nullptr;  // dtype of the problem; any alignment
+  float* lse = nullptr;         // any alignment
+  float* weights = nullptr;     // any alignment
 };
 
-// Floating-point operations that an answer needs: 2 * (qk_head_dim + v_head_dim) for each pair of a query and a key in its
-// VisibleKeys, over all heads. A double, because 64 k x 64 k x 2048 x heads passes int64.
+// Floating-point operations that an answer needs: 2 * (qk_head_dim + v_head_dim) for each pair of a query and a key in
+// its VisibleKeys, over all heads. A double, because 64 k x 64 k x 2048 x heads passes int64.
 double FlopNeeded(const AttentionProblem& problem);
 
 }  // namespace triad

@@ -1,5 +1,5 @@
-// What a caller asks for, before anything has been checked. Mirrors triad.v1.AttendRequest without protobuf; the fields'
-// meaning and defaults stand in proto/triad/v1/attention.proto.
+// What a caller asks for, before anything has been checked. Mirrors triad.v1.AttendRequest without protobuf; the
+// fields' meaning and defaults stand in proto/triad/v1/attention.proto.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,11 @@ struct AttentionRequest {
 
 // Per-request bounds; the server's flags of the same names.
 struct AttentionLimits {
-  int64_t max_tokens_per_request = 1 << 20;           // query plus key tokens, over all sequences
+  int64_t max_tokens_per_request = 1 << 20;  // query plus key tokens, over all sequences
   int64_t max_head_dim = 2048;
   int64_t max_weights_bytes = int64_t{256} << 20;
-  int64_t max_batch = 1 << 16;                        // sequences; each costs bookkeeping even when empty
-  int64_t max_message_bytes = int64_t{256} << 20;     // of output, lse and weights together: what the reply will hold
+  int64_t max_batch = 1 << 16;                     // sequences; each costs bookkeeping even when empty
+  int64_t max_message_bytes = int64_t{256} << 20;  // of output, lse and weights together: what the reply will hold
 };
 
 }  // namespace triad
