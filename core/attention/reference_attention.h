@@ -5,7 +5,7 @@
 
 namespace triad {
 
-// One item per (sequence, kv head, query). Follows the definition in DESIGN line by line; memory O(kv_len).
+// One item per (sequence, kv head, query). Follows the definition in attention.proto line by line; memory O(kv_len).
 class ReferenceAttention final : public AttentionKernel {
  public:
   absl::string_view name() const override { return "reference"; }
