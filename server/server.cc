@@ -12,6 +12,7 @@
 #include "core/attention/tiled_attention.h"
 #include "core/base/clock.h"
 #include "core/base/cpu.h"
+#include "core/base/mutex.h"
 #include "server/attention_service.h"
 #include "server/http_pages.h"
 #include "server/metrics.h"
@@ -23,9 +24,20 @@
 namespace triad {
 namespace {
 
-// After everything accepted is answered, connections get this long to read their last replies and to close by
-// themselves; open health watches never do.
+// How long new calls are still answered with UNAVAILABLE after the last accepted one has been answered. gRPC drops
+// calls that arrive once it shuts down, and their clients see CANCELLED; those who have just been answered and send the
+// next request at once should hear why they are refused, and back off.
+constexpr absl::Duration kLameDuck = absl::Milliseconds(250);
+
+// Then connections get this long to read their last replies and to close by themselves; open health watches never do.
 constexpr absl::Duration kCloseGrace = absl::Milliseconds(500);
+
+void WaitUntil(Time time) {
+  Mutex mu;
+  CondVar never;
+  MutexLock lock(mu);
+  while (RealClock().Now() < time) RealClock().WaitUntil(never, mu, time);
+}
 
 struct Cpu {
   CpuBudget budget;
@@ -205,6 +217,7 @@ bool Server::Impl::Drain() {
     log_.Warning("drain_timeout passed; cancelling what is left",
                  {{"in_flight_requests", absl::StrCat(ledger_.requests())}});
   }
+  if (is_answered) WaitUntil(std::min(deadline, RealClock().Now() + absl::ToChronoNanoseconds(kLameDuck)));
   transport_->Shutdown(is_answered ? std::min(kCloseGrace, options_.drain_timeout) : absl::ZeroDuration());
   log_.Info("drained", {{"everything_answered", is_answered ? "true" : "false"}});
   return is_answered;
