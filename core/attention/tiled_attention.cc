@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/attention/onednn_matmul.h"
 #include "core/attention/score_tile.h"
 #include "core/attention/tile_geometry.h"
@@ -32,6 +34,11 @@ TiledAttention::TiledAttention(std::unique_ptr<Impl> impl) : impl_(std::move(imp
 TiledAttention::~TiledAttention() = default;
 
 absl::StatusOr<std::unique_ptr<TiledAttention>> TiledAttention::Create(InstructionSet isa) {
+  static const InstructionSet decided = isa;  // by the first call
+  if (isa != decided) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a process has one instruction set; was ", Name(isa), " after ", Name(decided)));
+  }
   if (isa < DetectInstructionSet()) {
     CapOneDnn(isa);
     CapVectorTargets(isa);

@@ -13,8 +13,9 @@ namespace triad {
 class TiledAttention final : public AttentionKernel {
  public:
   // `isa` decides the shape of tiles, and whether bf16 is multiplied as bf16 (AVX512-BF16) or widened when packed.
-  // Below the machine's it also caps oneDNN and Highway, for the whole process, and oneDNN only before its first use:
-  // the first kernel made decides. INTERNAL when oneDNN cannot make an engine.
+  // Below the machine's it also caps oneDNN and Highway, which both can be only for the whole process: so the first
+  // kernel of a process decides. FAILED_PRECONDITION when that had another `isa`; INTERNAL when oneDNN cannot make an
+  // engine.
   static absl::StatusOr<std::unique_ptr<TiledAttention>> Create(InstructionSet isa);
   ~TiledAttention() override;
 

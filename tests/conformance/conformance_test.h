@@ -17,7 +17,7 @@
 
 namespace triad {
 
-// Names of the paths that this machine can run: "reference", "tiled_avx2" and so on.
+// Names of the kernel paths: "reference", "tiled".
 std::vector<std::string> KernelPaths();
 
 // The kernel of a path, made once and kept: primitives are cached in it as they are in a server.
