@@ -126,10 +126,9 @@ absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tenso
                   ToString(view.shape));
   }
   if (*bytes == 0 && !IsModestWhenEmpty(view.shape)) {
-    return Refuse(
-        absl::StrCat(field, ".shape"),
-        absl::StrCat("of an empty tensor have other dimensions of at most ", kMaxEmptyElements, " in product"),
-        ToString(view.shape));
+    return Refuse(absl::StrCat(field, ".shape"),
+                  absl::StrCat("have non-zero dimensions of at most ", kMaxEmptyElements, " in product, being empty"),
+                  ToString(view.shape));
   }
   if (*bytes != static_cast<int64_t>(message.data().size())) {
     return Refuse(absl::StrCat(field, ".data"),

@@ -191,7 +191,7 @@ AttentionLimits LimitsOf(const ServerOptions& options) {
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
   return {.threads = threads,
           .max_in_flight_bytes = options.max_in_flight_bytes,
-          .max_in_flight_tasks = options.max_in_flight_requests,
+          .max_in_flight_requests = options.max_in_flight_requests,
           .max_queue_time = absl::ToChronoNanoseconds(options.max_queue_time),
           .max_batch_tokens = options.max_batch_tokens,
           .max_batch_flop = options.max_batch_flop,

@@ -39,7 +39,7 @@ struct ServerOptions {
 
   // Bounds of all requests together.
   int64_t max_in_flight_bytes = SchedulerOptions().max_in_flight_bytes;
-  int64_t max_in_flight_requests = SchedulerOptions().max_in_flight_tasks;
+  int64_t max_in_flight_requests = SchedulerOptions().max_in_flight_requests;
   absl::Duration max_queue_time = absl::FromChrono(SchedulerOptions().max_queue_time);
   int64_t max_streams = 256;
   int64_t max_stream_items = 64;

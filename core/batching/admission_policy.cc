@@ -30,10 +30,10 @@ AdmissionDecision Admit(const InFlight& in_flight, bool is_draining, int64_t byt
             .refusal = std::nullopt};
   }
   if (deadline <= now) return Refuse(Refusal::kDeadline, EarlyEnd(Refusal::kDeadline, options));
-  if (in_flight.tasks >= options.max_in_flight_tasks) {
-    return Refuse(Refusal::kTasks,
-                  absl::ResourceExhaustedError(absl::StrCat(
-                      in_flight.tasks, " requests in flight, max_in_flight_tasks is ", options.max_in_flight_tasks)));
+  if (in_flight.tasks >= options.max_in_flight_requests) {
+    return Refuse(Refusal::kTasks, absl::ResourceExhaustedError(
+                                       absl::StrCat(in_flight.tasks, " requests in flight, max_in_flight_requests is ",
+                                                    options.max_in_flight_requests)));
   }
   if (bytes > options.max_in_flight_bytes - in_flight.bytes) {
     return Refuse(Refusal::kBytes, absl::ResourceExhaustedError(absl::StrCat(in_flight.bytes, " bytes in flight and ",
@@ -80,7 +80,7 @@ absl::Status Validate(const SchedulerOptions& options) {
   };
   absl::Status status = at_least("threads", 1, options.threads);
   status.Update(at_least("max_in_flight_bytes", 1, options.max_in_flight_bytes));
-  status.Update(at_least("max_in_flight_tasks", 1, options.max_in_flight_tasks));
+  status.Update(at_least("max_in_flight_requests", 1, options.max_in_flight_requests));
   status.Update(at_least("max_queue_time in nanoseconds", 1, options.max_queue_time.count()));
   status.Update(at_least("max_batch_tokens", 1, options.max_batch_tokens));
   status.Update(non_negative("max_batch_flop", options.max_batch_flop));

@@ -19,7 +19,7 @@ namespace triad {
 struct SchedulerOptions {
   int threads = 1;                                     // compute threads, >= 1
   int64_t max_in_flight_bytes = int64_t{2} << 30;      // queued, listed and running together
-  int64_t max_in_flight_tasks = 4096;                  // likewise
+  int64_t max_in_flight_requests = 4096;               // likewise
   Duration max_queue_time = std::chrono::seconds(10);  // then RESOURCE_EXHAUSTED
   int64_t max_batch_tokens = 16384;                    // in the list, beside one task that is larger
   double max_batch_flop = 50e9;                        // in the list; likewise

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 constexpr Time kNow = Time(seconds(1000));
 
 SchedulerOptions Bounds() {
-  return {.max_in_flight_bytes = 100, .max_in_flight_tasks = 3, .max_queue_time = seconds(10)};
+  return {.max_in_flight_bytes = 100, .max_in_flight_requests = 3, .max_queue_time = seconds(10)};
 }
 
 TEST(AdmitTest, RefusesWithTheReasonThatApplies) {
@@ -83,9 +83,12 @@ TEST(EarlyEndTest, HasACodeForEveryReason) {
 TEST(ValidateTest, NamesTheOptionThatIsOutOfRange) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::pair<SchedulerOptions, const char*> cases[] = {
-      {{.threads = 0}, "threads must be >= 1; was 0"},      {{.max_in_flight_bytes = 0}, "max_in_flight_bytes"},
-      {{.max_in_flight_tasks = -1}, "max_in_flight_tasks"}, {{.max_queue_time = Duration(0)}, "max_queue_time"},
-      {{.max_batch_tokens = 0}, "max_batch_tokens"},        {{.max_batch_flop = nan}, "max_batch_flop"},
+      {{.threads = 0}, "threads must be >= 1; was 0"},
+      {{.max_in_flight_bytes = 0}, "max_in_flight_bytes"},
+      {{.max_in_flight_requests = -1}, "max_in_flight_requests"},
+      {{.max_queue_time = Duration(0)}, "max_queue_time"},
+      {{.max_batch_tokens = 0}, "max_batch_tokens"},
+      {{.max_batch_flop = nan}, "max_batch_flop"},
       {{.max_inline_flop = -1}, "max_inline_flop"},
   };
   EXPECT_TRUE(Validate({}).ok());

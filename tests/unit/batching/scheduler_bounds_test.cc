@@ -76,7 +76,7 @@ TEST_F(SchedulerBoundsTest, BytesCountQueuedListedAndRunning) {
 }
 
 TEST_F(SchedulerBoundsTest, TasksCountQueuedListedAndRunning) {
-  Fill({.max_in_flight_tasks = 3});
+  Fill({.max_in_flight_requests = 3});
   auto task = MakeFakeTask({}, tried_);
   EXPECT_EQ(harness_->scheduler->Submit(task).status().code(), Code::kResourceExhausted);
   EXPECT_THAT(harness_->observer.refusals(), ElementsAre(Refusal::kTasks));

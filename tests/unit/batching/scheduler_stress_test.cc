@@ -46,7 +46,7 @@ class StressTest : public ::testing::TestWithParam<uint32_t> {
     SCOPED_TRACE(GetParam());
     SchedulerHarness harness({.threads = 3,
                               .max_in_flight_bytes = 2000,
-                              .max_in_flight_tasks = 200,
+                              .max_in_flight_requests = 200,
                               .max_queue_time = milliseconds(5),
                               .max_batch_tokens = 10,
                               .max_batch_flop = 300,
