@@ -1,4 +1,4 @@
-// Packing runs once per key block of a work item (384 rows share it), so it costs a few percent of the products; what
+// Packing runs once per key block of a work item (768 rows share it), so it costs a few percent of the products; what
 // matters is that it streams through the source once, in order, and leaves operands that need no tails.
 #include "core/attention/pack_tile.h"
 

@@ -2,7 +2,7 @@
 //
 //            one key block: 256 keys at absolute positions
 //          +------------------------------+
-//   rows   |  tile: up to 192 rows        |   an item: up to 384 rows of one (sequence, kv head) packs each key block
+//   rows   |  tile: up to 192 rows        |   an item: up to 768 rows of one (sequence, kv head) packs each key block
 //   (q)    +------------------------------+   once and runs its tiles over it
 //          |  tile                        |
 //          +------------------------------+
@@ -19,8 +19,10 @@ namespace triad {
 // Keys of a block. At most 512 keeps the value product's sums in plain key order on AVX-512 (oneDNN splits longer
 // ones); 256 keeps a tile's scores (192 KiB) beside its operands in an L2 of 512 KiB. Part of every answer's bytes.
 constexpr int64_t kKeyBlock = 256;
-// Rows of an item: packing a block costs about as much as 6 rows' products, so 384 rows make it 1.5 %.
-constexpr int64_t kItemRows = 384;
+// Rows of an item. Packing a block costs about as much as 6 rows' products, and more where keys lie a page apart: with
+// 768 rows it is 1 %. Against 384 that gave 8 % (kernels_bench, head_dim 128, AVX2); more rows make items too long to
+// be fair.
+constexpr int64_t kItemRows = 768;
 // Rows of a tile. A oneDNN call costs 1.5 us, a product of 192 x 256 x 64 some 65 us on AVX2: with 96 rows calls are 5
 // %.
 constexpr int64_t kTileRows = 192;

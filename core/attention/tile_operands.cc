@@ -52,23 +52,33 @@ void TileOperands::PackElements(const SourceRows& rows, std::byte* packed) const
   }
 }
 
+// Packs `count` rows, one every `stride` elements from element `first` of query.
+void TileOperands::PackQueryRows(int64_t first, int64_t stride, int64_t count, std::byte* packed) const {
+  const int64_t element_bytes = ByteSize(problem_.dtype);
+  PackElements({.data = problem_.query.data + first * element_bytes,
+                .stride_bytes = stride * element_bytes,
+                .count = count,
+                .dtype = problem_.dtype,
+                .dims = problem_.qk_head_dim},
+               packed);
+}
+
 void TileOperands::PackQueries() {
   const int64_t row_bytes = qk_dims_ * element_bytes_;
   const int64_t rows = item_.row_end - item_.row_begin;
-  int64_t row = 0;
-  for (; row < rows; ++row) {
+  const int64_t group = problem_.group();
+  const int64_t used = std::clamp<int64_t>(sequence_.query_length * group - item_.row_begin, 0, rows);
+  const auto first_of = [&](int64_t row) {
     const RowPlace place = PlaceOfRow(problem_, item_, row);
-    if (place.query >= sequence_.query_length) break;
-    const int64_t first =
-        sequence_.query_begin + place.query * problem_.query.token_stride + place.head * problem_.query.head_stride;
-    const SourceRows source{.data = problem_.query.data + first * ByteSize(problem_.dtype),
-                            .count = 1,
-                            .dtype = problem_.dtype,
-                            .dims = problem_.qk_head_dim};
-    PackElements(source, queries_ + row * row_bytes);
+    return sequence_.query_begin + place.query * problem_.query.token_stride + place.head * problem_.query.head_stride;
+  };
+  if (group == 1) {
+    PackQueryRows(first_of(0), problem_.query.token_stride, used, queries_);
+  } else {
+    for (int64_t row = 0; row < used; ++row) PackQueryRows(first_of(row), 0, 1, queries_ + row * row_bytes);
   }
-  if (std::signbit(problem_.scale)) Negate(queries_, row * qk_dims_, bf16_);
-  std::memset(queries_ + row * row_bytes, 0, static_cast<size_t>((RoundUp(rows, kTileRows) - row) * row_bytes));
+  if (std::signbit(problem_.scale)) Negate(queries_, used * qk_dims_, bf16_);
+  std::memset(queries_ + used * row_bytes, 0, static_cast<size_t>((RoundUp(rows, kTileRows) - used) * row_bytes));
 }
 
 SourceRows TileOperands::SourceOf(const HeadRows& rows, int64_t begin, int64_t dims) const {

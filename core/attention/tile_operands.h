@@ -41,6 +41,7 @@ class TileOperands {
  private:
   SourceRows SourceOf(const HeadRows& rows, int64_t begin, int64_t dims) const;
   void PackElements(const SourceRows& rows, std::byte* packed) const;
+  void PackQueryRows(int64_t first, int64_t stride, int64_t count, std::byte* packed) const;
   void PackColumns(SourceRows source, int64_t first, int64_t count, KeyRange keys, std::byte* packed) const;
 
   const AttentionProblem& problem_;
