@@ -51,6 +51,11 @@ int64_t ReplyBytes(const AttentionProblem& problem) {
   return bytes;
 }
 
+// Bookkeeping of the request, the scheduler's copy of the items included: of tiny heads it may outweigh the tensors.
+int64_t PlanBytes(const AttentionProblem& problem, const std::vector<WorkItem>& items) {
+  return static_cast<int64_t>(items.size() * 2 * sizeof(WorkItem) + problem.sequences.size() * sizeof(Sequence));
+}
+
 v1::DataType EncodeDType(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -90,6 +95,7 @@ absl::StatusOr<std::unique_ptr<AttendTask>> AttendTask::Create(AttendJob job, co
     const AttentionKernel& kernel = decoded->use_reference ? kernels.reference : kernels.fast;
     auto task = std::unique_ptr<AttendTask>(new AttendTask(std::move(job), kernel, *std::move(problem), clock));
     task->priority_ = decoded->priority;
+    task->cost_.may_run_inline = !decoded->use_reference;
     return task;
   } catch (const std::exception& error) {  // std::bad_alloc or std::length_error: sizes are a client's
     return absl::ResourceExhaustedError(absl::StrCat("no memory to plan the request: ", error.what()));
@@ -103,7 +109,8 @@ AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionPr
       clock_(clock),
       items_(kernel.Plan(problem_)) {
   cost_.tokens = QueryTokens(problem_);
-  cost_.bytes = static_cast<int64_t>(job_.request.ByteSizeLong()) + ReplyBytes(problem_);
+  // What the request holds, not what it would take on the wire: a field given twice keeps the larger one's memory.
+  cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) + ReplyBytes(problem_) + PlanBytes(problem_, items_);
   for (const WorkItem& item : items_) cost_.flop += item.flop;
 }
 

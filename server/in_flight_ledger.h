@@ -16,7 +16,7 @@ namespace triad {
 // Thread-safe; never blocks, except in WaitIdle. Outlives its holds.
 class InFlightLedger {
  public:
-  // One request's share, given back when it is destroyed. Movable; empty when default-made or moved from.
+  // One request's share, given back when it is destroyed. Movable; a move exchanges the two.
   class Hold {
    public:
     Hold() = default;

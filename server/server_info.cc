@@ -20,6 +20,8 @@ v1::ServerInfo MakeServerInfo(const BuildInfo& build, int threads, const ServerO
   limits.set_max_stream_items(options.max_stream_items);
   limits.set_max_reference_work(options.max_reference_work);
   limits.set_max_batch(options.max_batch);
+  limits.set_max_in_flight_requests(options.max_in_flight_requests);
+  limits.set_grpc_memory_bytes(options.grpc_memory_bytes);
   return info;
 }
 

@@ -20,6 +20,9 @@ constexpr absl::string_view kEnvironmentPrefix = "TRIAD_";
 constexpr absl::string_view kToolVariable = "TRIAD_TARGET";  // of the command-line tool; may stand in the same shell
 constexpr int64_t kProtobufMaxBytes = std::numeric_limits<int32_t>::max();  // a serialized message's sizes are 31 bits
 constexpr int kMaxThreads = 4096;
+constexpr int64_t kMaxTokens = 1 << 24;  // positions stay exact in f32, as ALiBi's distances need
+constexpr int64_t kReplyFramingBytes =
+    256;  // of a reply, around its tensors' data: tags, shapes, timings, an item's id
 
 // absl::flags keeps the last of several --listen flags; ours add up. Gives arguments with all of them joined into one.
 std::vector<std::string> JoinRepeatedListen(absl::Span<char* const> arguments) {
@@ -92,7 +95,7 @@ absl::Status CheckRanges(const ServerOptions& o) {
   const auto value = [](int64_t n) { return static_cast<double>(n); };
   for (const Range& r : {Range{"threads", value(o.threads), 0, kMaxThreads},
                          {"max_message_bytes", value(o.max_message_bytes), 1024, value(kProtobufMaxBytes)},
-                         {"max_tokens_per_request", value(o.max_tokens_per_request), 1, kAny},
+                         {"max_tokens_per_request", value(o.max_tokens_per_request), 1, kMaxTokens},
                          {"max_head_dim", value(o.max_head_dim), 1, kAny},
                          {"max_batch", value(o.max_batch), 1, kAny},
                          {"max_weights_bytes", value(o.max_weights_bytes), 0, kAny},
@@ -102,7 +105,8 @@ absl::Status CheckRanges(const ServerOptions& o) {
                          {"max_stream_items", value(o.max_stream_items), 1, kAny},
                          {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
                          {"max_batch_flop", o.max_batch_flop, 1, kAny},
-                         {"max_inline_flop", o.max_inline_flop, 0, kAny}}) {
+                         {"max_inline_flop", o.max_inline_flop, 0, kAny},
+                         {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny}}) {
     // Written so that NaN is refused.
     if (r.value >= r.low && r.value <= r.high) continue;
     return Refuse(r.flag,
@@ -185,7 +189,7 @@ AttentionLimits LimitsOf(const ServerOptions& options) {
           .max_head_dim = options.max_head_dim,
           .max_weights_bytes = options.max_weights_bytes,
           .max_batch = options.max_batch,
-          .max_message_bytes = options.max_message_bytes};
+          .max_message_bytes = options.max_message_bytes - kReplyFramingBytes};
 }
 
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
@@ -195,7 +199,8 @@ SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
           .max_queue_time = absl::ToChronoNanoseconds(options.max_queue_time),
           .max_batch_tokens = options.max_batch_tokens,
           .max_batch_flop = options.max_batch_flop,
-          .max_inline_flop = options.max_inline_flop};
+          .max_inline_flop = options.max_inline_flop,
+          .max_inline_bytes = options.max_inline_bytes};
 }
 
 LogFormat LogFormatOf(const ServerOptions& options) {

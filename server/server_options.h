@@ -49,6 +49,7 @@ struct ServerOptions {
   int64_t max_batch_tokens = SchedulerOptions().max_batch_tokens;
   double max_batch_flop = SchedulerOptions().max_batch_flop;
   double max_inline_flop = SchedulerOptions().max_inline_flop;
+  int64_t max_inline_bytes = SchedulerOptions().max_inline_bytes;
 
   // Operation.
   absl::Duration max_connection_age = absl::Minutes(30);

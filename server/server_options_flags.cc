@@ -53,6 +53,8 @@ ABSL_FLAG(double, max_batch_flop, Defaults().max_batch_flop,
           "Most estimated work computed at once, in floating-point operations; a larger request is computed alone.");
 ABSL_FLAG(double, max_inline_flop, Defaults().max_inline_flop,
           "Largest request that an idle server computes on the thread that received it, in floating-point operations.");
+ABSL_FLAG(int64_t, max_inline_bytes, Defaults().max_inline_bytes,
+          "Most bytes of such a request, its reply and its bookkeeping together.");
 ABSL_FLAG(absl::Duration, max_connection_age, Defaults().max_connection_age,
           "Age at which a connection is closed, so that clients spread over new replicas. Calls in progress go on.");
 ABSL_FLAG(absl::Duration, max_connection_age_grace, Defaults().max_connection_age_grace,
@@ -86,6 +88,7 @@ void VisitOptions(Options& options, Visit visit) {
   visit(options.max_batch_tokens, FLAGS_max_batch_tokens);
   visit(options.max_batch_flop, FLAGS_max_batch_flop);
   visit(options.max_inline_flop, FLAGS_max_inline_flop);
+  visit(options.max_inline_bytes, FLAGS_max_inline_bytes);
   visit(options.max_connection_age, FLAGS_max_connection_age);
   visit(options.max_connection_age_grace, FLAGS_max_connection_age_grace);
   visit(options.drain_timeout, FLAGS_drain_timeout);

@@ -7,6 +7,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -83,14 +84,16 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions&
     builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
   }
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  std::vector<std::string> addresses;
-  for (size_t i = 0; i < ports.size(); ++i) {
-    if (server == nullptr || ports[i] == 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "--listen=", options.listen[i], ": cannot listen there (in use, or not an address of this machine)"));
-    }
-    addresses.push_back(BoundAddress(options.listen[i], ports[i]));
+  // gRPC binds in order and stops at the first that fails, whose port stays 0.
+  const auto failed = std::find(ports.begin(), ports.end(), 0);
+  if (failed != ports.end()) {
+    return absl::FailedPreconditionError(absl::StrCat("--listen=", options.listen[failed - ports.begin()],
+                                                      ": cannot listen there (in use, or not an address of this "
+                                                      "machine)"));
   }
+  if (server == nullptr) return absl::InternalError("gRPC cannot start a server");
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < ports.size(); ++i) addresses.push_back(BoundAddress(options.listen[i], ports[i]));
   server->GetHealthCheckService()->SetServingStatus(service_name, true);
   return std::unique_ptr<Transport>(new Transport(std::move(server), std::move(addresses)));
 }

@@ -9,8 +9,11 @@
 namespace triad {
 
 // What applies to one row of scores, in this order:
-//   score = scale * score;  score = cap * tanh(score / cap);  score -= slope * |distance|;  score += bias;  hidden:
-//   -inf
+//   score = scale * score
+//   score = cap * tanh(score / cap)
+//   score -= slope * |distance|
+//   score += bias
+//   score = -inf where hidden
 struct RowModifiers {
   float scale = 1;
   float logit_softcap = 0;     // 0: off

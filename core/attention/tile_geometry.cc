@@ -62,6 +62,13 @@ KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, i
   return keys;
 }
 
+int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence) {
+  const double row_flop = 2.0 * static_cast<double>(problem.qk_head_dim + problem.v_head_dim) *
+                          static_cast<double>(std::max<int64_t>(sequence.key_length, 1));
+  const auto tiles = static_cast<int64_t>(kItemFlop / (row_flop * static_cast<double>(kTileRows)));
+  return kTileRows * std::clamp<int64_t>(tiles, 1, kItemRows / kTileRows);
+}
+
 double FlopOf(const AttentionProblem& problem, const WorkItem& item) {
   const Sequence& sequence = problem.sequences[item.sequence];
   double pairs = 0;

@@ -19,13 +19,17 @@ namespace triad {
 // Keys of a block. At most 512 keeps the value product's sums in plain key order on AVX-512 (oneDNN splits longer
 // ones); 256 keeps a tile's scores (192 KiB) beside its operands in an L2 of 512 KiB. Part of every answer's bytes.
 constexpr int64_t kKeyBlock = 256;
-// Rows of an item. Packing a block costs about as much as 6 rows' products, and more where keys lie a page apart: with
-// 768 rows it is 1 %. Against 384 that gave 8 % (kernels_bench, head_dim 128, AVX2); more rows make items too long to
-// be fair.
+// Most rows of an item. Packing a block costs about as much as 6 rows' products, and more where keys lie a page apart:
+// with 768 rows it is 1 %. Against 384 that gave 8 % (kernels_bench, head_dim 128, AVX2).
 constexpr int64_t kItemRows = 768;
-// Rows of a tile. A oneDNN call costs 1.5 us, a product of 192 x 256 x 64 some 65 us on AVX2: with 96 rows calls are 5
-// %.
+// Most work of an item that has more than one tile, some 40 ms of an AVX2 core: whoever is smaller waits for it.
+constexpr double kItemFlop = 2.5e9;
+// Rows of a tile. A oneDNN call costs 1.5 us, a product of 192 x 256 x 64 some 65 us on AVX2; with 96 rows, calls are a
+// twentieth of the time.
 constexpr int64_t kTileRows = 192;
+
+// Rows of each item of `sequence`: whole tiles, at most kItemRows, within kItemFlop if one tile is.
+int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence);
 
 // What an instruction set decides.
 struct TileLayout {

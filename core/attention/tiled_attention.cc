@@ -1,4 +1,4 @@
-// Plans items of kItemRows rows (tile_geometry.h says why that many) and hands each to a TiledItem (tiled_item.cc),
+// Plans items of whole tiles of rows (tile_geometry.h says how many) and hands each to a TiledItem (tiled_item.cc),
 // where the computing is. What is shared between threads, the compiled products, is in MatmulCache.
 #include "core/attention/tiled_attention.h"
 
@@ -51,8 +51,9 @@ std::vector<WorkItem> TiledAttention::Plan(const AttentionProblem& problem) cons
   std::vector<WorkItem> items;
   for (size_t s = 0; s < problem.sequences.size(); ++s) {
     const int64_t rows = problem.sequences[s].q_len * problem.group();
-    for (int64_t row = 0; row < rows; row += kItemRows) {
-      WorkItem item{.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + kItemRows, rows)};
+    const int64_t item_rows = RowsPerItem(problem, problem.sequences[s]);
+    for (int64_t row = 0; row < rows; row += item_rows) {
+      WorkItem item{.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + item_rows, rows)};
       item.flop = FlopOf(problem, item);
       for (item.kv_head = 0; item.kv_head < problem.kv_heads; ++item.kv_head) items.push_back(item);
     }

@@ -85,6 +85,7 @@ absl::Status Validate(const SchedulerOptions& options) {
   status.Update(at_least("max_batch_tokens", 1, options.max_batch_tokens));
   status.Update(non_negative("max_batch_flop", options.max_batch_flop));
   status.Update(non_negative("max_inline_flop", options.max_inline_flop));
+  status.Update(at_least("max_inline_bytes", 0, options.max_inline_bytes));
   return status;
 }
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <set>
 #include <string>
@@ -75,6 +76,9 @@ class RollingScheduler final : public Scheduler {
   void RunTaken(const RollingList::Taken& taken, Time begin, Scratch& scratch, Aftermath& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  bool IsSmall(const TaskCost& cost) const {
+    return cost.may_run_inline && cost.flop <= options_.max_inline_flop && cost.bytes <= options_.max_inline_bytes;
+  }
   // Moves into the list what has room, and wakes a worker for each new item.
   void JoinList(Aftermath& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetLookAt(Entry& entry, Time look_at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -131,7 +135,11 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
   entry->priority = task->priority();
   entry->tokens = cost.tokens;
   entry->flop = cost.flop;
-  entry->items = LongestFirst(*task);
+  try {
+    entry->items = LongestFirst(*task);
+  } catch (const std::bad_alloc&) {  // as many as a client asked for
+    return absl::ResourceExhaustedError("no memory to schedule the request");
+  }
   entry->bytes = cost.bytes;
   entry->deadline = task->deadline();
   entry->times.accepted = clock_.Now();
@@ -144,7 +152,7 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
       ++in_flight_.tasks;
       in_flight_.bytes += entry->bytes;
       entry->task = std::move(task);
-      if (!entry->items.empty() && !(is_alone && entry->flop <= options_.max_inline_flop)) {
+      if (!entry->items.empty() && !(is_alone && IsSmall(cost))) {
         const TaskId id = entry->id = ++last_id_;
         Entry& accepted = *entry;
         entries_.emplace(id, std::move(entry));

@@ -24,6 +24,7 @@ struct SchedulerOptions {
   int64_t max_batch_tokens = 16384;                    // in the list, beside one task that is larger
   double max_batch_flop = 50e9;                        // in the list; likewise
   double max_inline_flop = 5e6;                        // run by the submitter itself when nothing is in flight
+  int64_t max_inline_bytes = 1 << 20;                  // likewise; what has no flop may still write much
 };
 
 // Why a task did not run to its end, for metrics.
@@ -58,7 +59,7 @@ class Scheduler {
   virtual ~Scheduler() = default;  // as Stop
 
   // Takes ownership of `task` only when it returns an id; Finish will then be called once. Never waits for others.
-  // When nothing is in flight and the task is small (max_inline_flop), runs it here and calls Finish before returning,
+  // When nothing is in flight and the task is small (max_inline_*), runs it here and calls Finish before returning,
   // with id 0. RESOURCE_EXHAUSTED: a bound is reached; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED:
   // it has passed already. INVALID_ARGUMENT: the task alone is larger than max_in_flight_bytes.
   virtual absl::StatusOr<TaskId> Submit(std::unique_ptr<Task>& task) = 0;

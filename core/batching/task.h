@@ -16,6 +16,8 @@ struct TaskCost {
   int64_t tokens = 0;  // query tokens, over all sequences
   int64_t bytes = 0;   // of request and reply, held until Finish
   double flop = 0;     // sum over the items
+  // False: slower than its flop says, and so never run by the submitter itself.
+  bool may_run_inline = true;
 };
 
 // When things happened, on the scheduler's clock.

@@ -20,12 +20,13 @@ struct AttendAnswer {
 
 // A stream that is open. Answers come as items finish, in any order; an item that is refused fails alone.
 //
-//   Threads: Send, Cancel and HalfClose from any thread; Next and Finish from one thread at a time, which may be
-//   another. Flow:    Send blocks while the transport is full: once Limits::max_stream_items are in flight the server
-//   stops reading until an
-//            answer has been taken. Whoever sends and reads on one thread keeps fewer than that in flight.
-//   End:     HalfClose, then Next until it returns nullopt, then Finish. Destroying the stream earlier cancels it; no
-//            function of the stream may be running then.
+// Threads: Send, Cancel and HalfClose from any thread; Next and Finish from one thread at a time, which may be another.
+//
+// Flow: Send blocks while the transport is full: once Limits::max_stream_items are in flight the server stops reading
+// until an answer has been taken. Whoever sends and reads on one thread keeps fewer than that in flight.
+//
+// End: HalfClose, then Next until it returns nullopt, then Finish. Destroying the stream earlier cancels it; no
+// function of the stream may be running then.
 class AttendStream {
  public:
   virtual ~AttendStream() = default;

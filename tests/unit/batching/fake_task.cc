@@ -18,7 +18,8 @@ class FakeTask final : public Task {
   TaskCost cost() const override {
     return {.tokens = spec_.tokens,
             .bytes = spec_.bytes,
-            .flop = std::accumulate(spec_.item_flop.begin(), spec_.item_flop.end(), 0.0)};
+            .flop = std::accumulate(spec_.item_flop.begin(), spec_.item_flop.end(), 0.0),
+            .may_run_inline = spec_.may_run_inline};
   }
   Priority priority() const override { return spec_.priority; }
   Time deadline() const override { return spec_.deadline; }

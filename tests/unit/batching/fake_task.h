@@ -60,6 +60,7 @@ class Journal {
 struct FakeTaskSpec {
   int64_t tokens = 1;
   int64_t bytes = 1;
+  bool may_run_inline = true;
   Priority priority = Priority::kNormal;
   Time deadline = kNever;
   std::vector<double> item_flop = {1};

@@ -165,6 +165,17 @@ TEST(SchedulerInlineTest, ALargeTaskAndOneBesideOthersGoToThePool) {
   blocker.Release();
 }
 
+TEST(SchedulerInlineTest, WhatWritesMuchOrIsSlowForItsFlopGoesToThePool) {
+  Ending wide;
+  Ending slow;
+  SchedulerHarness harness({.threads = 1, .max_inline_flop = 10, .max_inline_bytes = 100});
+  EXPECT_NE(harness.Submit(MakeFakeTask({.bytes = 101, .item_flop = {0}}, wide)), 0u);
+  EXPECT_EQ(wide.Wait(), Code::kOk);
+  EXPECT_TRUE(harness.scheduler->WaitIdle(kNever));
+  EXPECT_NE(harness.Submit(MakeFakeTask({.may_run_inline = false}, slow)), 0u);
+  EXPECT_EQ(slow.Wait(), Code::kOk);
+}
+
 TEST(SchedulerInlineTest, TheSecondOfTwoSubmittersDoesNotRunInline) {
   Blocker first;
   Ending second;
