@@ -110,7 +110,9 @@ AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionPr
       items_(kernel.Plan(problem_)) {
   cost_.tokens = QueryTokens(problem_);
   // What the request holds, not what it would take on the wire: a field given twice keeps the larger one's memory.
-  cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) + ReplyBytes(problem_) + PlanBytes(problem_, items_);
+  // The reply exists twice once it is serialized.
+  cost_.bytes =
+      static_cast<int64_t>(job_.request.SpaceUsedLong()) + 2 * ReplyBytes(problem_) + PlanBytes(problem_, items_);
   for (const WorkItem& item : items_) cost_.flop += item.flop;
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/dims.h"
 #include "server/unknown_fields.h"
 
 namespace triad {
@@ -14,10 +13,6 @@ namespace {
 // No tensor of the contract has more. Checked before a shape is copied, because a client may send one of a million
 // dimensions.
 constexpr int kMaxRank = 4;
-
-// Elements that an empty tensor may leave out of account. An extent of 0 makes the others free to name, and there is
-// bookkeeping for each head and sequence.
-constexpr int64_t kMaxEmptyElements = 1 << 24;
 
 absl::Status Refuse(absl::string_view field, absl::string_view rule, const absl::AlphaNum& was) {
   return absl::InvalidArgumentError(absl::StrCat(field, " must ", rule, "; was ", was));
@@ -97,17 +92,6 @@ absl::Status DecodeLengths(absl::string_view field, const v1::Lengths& message, 
   return absl::OkStatus();
 }
 
-// Whether `shape`, its zeros left out, stays small.
-bool IsModestWhenEmpty(const Shape& shape) {
-  int64_t elements = 1;
-  for (int64_t dim : shape) {
-    const std::optional<int64_t> product = CheckedMul(elements, dim == 0 ? 1 : dim);
-    if (!product) return false;
-    elements = *product;
-  }
-  return elements <= kMaxEmptyElements;
-}
-
 }  // namespace
 
 absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tensor& message) {
@@ -123,11 +107,6 @@ absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tenso
   const std::optional<int64_t> bytes = TensorBytes(view.dtype, view.shape);
   if (!bytes) {
     return Refuse(absl::StrCat(field, ".shape"), "have no negative dimension and fewer than 2^63 bytes",
-                  ToString(view.shape));
-  }
-  if (*bytes == 0 && !IsModestWhenEmpty(view.shape)) {
-    return Refuse(absl::StrCat(field, ".shape"),
-                  absl::StrCat("have non-zero dimensions of at most ", kMaxEmptyElements, " in product, being empty"),
                   ToString(view.shape));
   }
   if (*bytes != static_cast<int64_t>(message.data().size())) {

@@ -14,10 +14,10 @@
 namespace triad {
 namespace {
 
-// A page is a scrape or a probe: two at once, and nobody may hold a thread for longer than this by reading or writing
-// slowly.
-const char* const kThreads = "2";
-const char* const kRequestTimeoutMs = "10000";
+// A page is a scrape or a probe. Connections that say nothing hold a thread each, for at most the timeout: with this
+// many a liveness probe still gets through.
+const char* const kThreads = "16";
+const char* const kRequestTimeoutMs = "2000";
 
 void Send(mg_connection* connection, const HttpPage& page, bool with_body) {
   const std::string head =
