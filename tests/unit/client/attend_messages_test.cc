@@ -41,7 +41,7 @@ v1::AttendRequest Encoded(const AttendRequest& request) {
 }
 
 TEST(AttendMessagesTest, EveryFieldReachesTheWire) {
-  const SmallProblem problem;
+  const SmallProblem problem{};
   const v1::AttendRequest message = Encoded(FullRequest(problem));
   EXPECT_EQ(message.query().dtype(), v1::FLOAT32);
   EXPECT_EQ(message.query().shape_size(), 4);
@@ -86,7 +86,7 @@ TEST(AttendMessagesTest, WhatIsUnsetStaysUnset) {
 }
 
 TEST(AttendMessagesTest, EncodedBytesIsExact) {
-  const SmallProblem problem;
+  const SmallProblem problem{};
   EXPECT_EQ(EncodedBytes({}), static_cast<int64_t>(Encoded({}).ByteSizeLong()));
   EXPECT_EQ(EncodedBytes(FullRequest(problem)), static_cast<int64_t>(Encoded(FullRequest(problem)).ByteSizeLong()));
   // Lengths whose varints, and those of the tensor around them, gain a byte.

@@ -38,7 +38,7 @@ class AttendStreamTest : public ::testing::Test {
     return *std::move(stream);
   }
 
-  const SmallProblem problem_;
+  const SmallProblem problem_{};
   FakeServer server_;
 };
 

@@ -41,7 +41,7 @@ TEST(CheckTensorTest, RefusesShapesThatAreNoSize) {
 }
 
 TEST(CheckTensorTest, LooksAtEveryTensorOfARequest) {
-  const SmallProblem problem;
+  const SmallProblem problem{};
   const TensorView bad = TensorView::Float32({}, {1});
   EXPECT_TRUE(CheckTensors(problem.Request()).ok());
   const auto expect_refused = [](absl::string_view field, const AttendRequest& request) {
@@ -67,7 +67,7 @@ TEST(CheckOwnLimitTest, SaysThatTheLimitIsTheClients) {
 }
 
 TEST(CheckServerLimitsTest, NamesFlagServerAndBothNumbers) {
-  const SmallProblem problem;
+  const SmallProblem problem{};
   AttendRequest request = problem.Request();
   request.return_weights = true;
   const auto refusal = [&](const Limits& limits) { return Message(CheckServerLimits(request, 200, limits, "host:1")); };

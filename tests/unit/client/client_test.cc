@@ -77,7 +77,7 @@ const grpc::Status kQueueFull(grpc::StatusCode::RESOURCE_EXHAUSTED, "queue full"
 
 TEST(ClientTest, AttendBringsTheAnswer) {
   FakeServer server;
-  const SmallProblem problem;
+  const SmallProblem problem{};
   const auto answer = server.Connect().Attend(problem.Request());
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_THAT(answer->output.float32(), ::testing::ElementsAreArray(problem.values));
@@ -85,7 +85,7 @@ TEST(ClientTest, AttendBringsTheAnswer) {
 
 TEST(ClientTest, AttendAsyncBringsTheAnswer) {
   FakeServer server;
-  const SmallProblem problem;
+  const SmallProblem problem{};
   Awaited answer;
   server.Connect().AttendAsync(problem.Request(), {}, answer.Callback());
   ASSERT_TRUE(answer.Wait().ok()) << answer.Wait().status();
@@ -115,7 +115,7 @@ TEST(ClientTest, ACallEndsAtItsDeadline) {
   HeldCall held;
   FakeServer server;
   server.service.attend = held.Handler();
-  const SmallProblem problem;
+  const SmallProblem problem{};
   const auto answer = server.Connect().Attend(problem.Request(), {.timeout = kShort});
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded) << answer.status();
   if (server.Connect().Attend(problem.Request(), {.timeout = absl::ZeroDuration()}).status().code() !=
@@ -133,7 +133,7 @@ TEST(ClientTest, EveryCallHasADeadlineUnlessToldOtherwise) {
     *response.mutable_output() = request.value();
     return grpc::Status::OK;
   };
-  const SmallProblem problem;
+  const SmallProblem problem{};
   ASSERT_TRUE(server.Connect().Attend(problem.Request()).ok());
   EXPECT_TRUE(bounded);
   ASSERT_TRUE(server.Connect().Attend(problem.Request(), {.timeout = absl::InfiniteDuration()}).ok());
@@ -144,7 +144,7 @@ TEST(ClientTest, AStopCancelsACallInFlight) {
   HeldCall held;
   FakeServer server;
   server.service.attend = held.Handler();
-  const SmallProblem problem;
+  const SmallProblem problem{};
   std::stop_source stop;
   Awaited answer;
   server.Connect().AttendAsync(problem.Request(), {.timeout = kLong, .cancel = stop.get_token()}, answer.Callback());
@@ -167,7 +167,7 @@ TEST(ClientTest, CallsInFlightOutliveTheClient) {
   HeldCall held;
   FakeServer server;
   server.service.attend = held.Handler();
-  const SmallProblem problem;
+  const SmallProblem problem{};
   Awaited answer;
   server.Connect({.channels = 2}).AttendAsync(problem.Request(), {.timeout = kLong}, answer.Callback());
   held.arrived.WaitForNotification();
@@ -179,7 +179,7 @@ TEST(ClientTest, CallsInFlightEndWhenTheServerGoes) {
   HeldCall held;
   auto server = std::make_unique<FakeServer>();
   server->service.attend = held.Handler();
-  const SmallProblem problem;
+  const SmallProblem problem{};
   Awaited answer;
   server->Connect({.retry = {.max_attempts = 1}}).AttendAsync(problem.Request(), {.timeout = kLong}, answer.Callback());
   held.arrived.WaitForNotification();
@@ -192,7 +192,7 @@ TEST(ClientTest, CallsInFlightEndWhenTheServerGoes) {
 
 TEST(ClientTest, ACallbackMayHoldTheLastClient) {
   const FakeServer server;
-  const SmallProblem problem;
+  const SmallProblem problem{};
   for (int i = 0; i < 20; ++i) {
     const auto held = std::make_shared<absl::Notification>();
     Awaited answer;
@@ -210,7 +210,7 @@ TEST(ClientTest, ACallbackMayHoldTheLastClient) {
 
 TEST(ClientTest, LoadIsRetriedWhenTheServerSaysWhen) {
   FakeServer server;
-  const SmallProblem problem;
+  const SmallProblem problem{};
   std::atomic<int> calls = 0;
   server.service.attend = RefuseFirst(/*refusals=*/2, kQueueFull, "1", calls);
   const auto answer = server.Connect().Attend(problem.Request(), {.timeout = kLong});

@@ -40,7 +40,7 @@ class LimitCheckingConnectionTest : public ::testing::Test {
   }
   void SetServerLimit(int64_t max_message_bytes) { fake_->info->limits.max_message_bytes = max_message_bytes; }
 
-  const SmallProblem problem_;
+  const SmallProblem problem_{};
   const int64_t bytes_ = EncodedBytes(problem_.Request());
   const std::shared_ptr<FakeRuntime> runtime_ = std::make_shared<FakeRuntime>();
   const std::shared_ptr<FakeConnection> fake_ = std::make_shared<FakeConnection>();

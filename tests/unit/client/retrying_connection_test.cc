@@ -27,7 +27,7 @@ class RetryingConnectionTest : public ::testing::Test {
     return result;
   }
 
-  const SmallProblem problem_;
+  const SmallProblem problem_{};
   const std::shared_ptr<FakeRuntime> runtime_ = std::make_shared<FakeRuntime>();
   const std::shared_ptr<FakeConnection> fake_ = std::make_shared<FakeConnection>();
   const std::shared_ptr<Connection> connection_ = MakeRetryingConnection(fake_, {.max_attempts = 3}, runtime_);
