@@ -5,7 +5,6 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
-#include "triad/allocator.h"
 
 namespace triad::client {
 namespace {
@@ -65,8 +64,6 @@ TEST(RuntimeTest, ADeadlineCountsDown) {
   EXPECT_LE(Deadline(*runtime, absl::Seconds(1)).Remaining(*runtime), absl::Seconds(1));
   EXPECT_EQ(Deadline(*runtime, absl::InfiniteDuration()).Remaining(*runtime), absl::InfiniteDuration());
 }
-
-TEST(AllocatorTest, TheCLibraryTakesTheSettings) { EXPECT_EQ(TuneAllocatorForLargeMessages(), absl::OkStatus()); }
 
 }  // namespace
 }  // namespace triad::client

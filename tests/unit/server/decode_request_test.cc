@@ -104,13 +104,5 @@ TEST(DecodeTensorTest, NamesFieldRuleAndValue) {
             "bias.data must have the 12 bytes of FLOAT16 [2, 3]; was 13 bytes");
 }
 
-TEST(DecodeTensorTest, AnEmptyTensorMayNotNameAbsurdDimensions) {
-  v1::Tensor tensor;
-  Set(tensor, v1::FLOAT32, {1, 0, int64_t{1} << 40, 8}, 0);
-  EXPECT_FALSE(DecodeTensor("query", tensor).ok());
-  Set(tensor, v1::FLOAT32, {1, 0, 64, 128}, 0);
-  EXPECT_TRUE(DecodeTensor("query", tensor).ok());
-}
-
 }  // namespace
 }  // namespace triad
