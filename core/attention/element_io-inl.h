@@ -9,6 +9,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,12 +26,18 @@ using F32Vector = hn::CappedTag<float, 16>;
 using F32 = hn::Vec<F32Vector>;
 constexpr int64_t kMaxLanes = 16;
 
+// Of `count` elements of T. Bounded, so that compilers see that a buffer of kMaxLanes holds them.
+template <class T>
+HWY_INLINE size_t TailBytes(int64_t count) {
+  return static_cast<size_t>(std::clamp<int64_t>(count, 0, kMaxLanes)) * sizeof(T);
+}
+
 // 1 <= `count` <= lanes elements of type T at `address`; lanes past them are 0.
 template <class T, class D>
 HWY_INLINE hn::Vec<D> LoadUpTo(D d, const std::byte* address, int64_t count) {
   if (HWY_LIKELY(count == static_cast<int64_t>(hn::Lanes(d)))) return hn::LoadU(d, reinterpret_cast<const T*>(address));
   HWY_ALIGN T buffer[kMaxLanes] = {};
-  std::memcpy(buffer, address, static_cast<size_t>(count) * sizeof(T));
+  std::memcpy(buffer, address, TailBytes<T>(count));
   return hn::Load(d, buffer);
 }
 
@@ -39,7 +46,7 @@ HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, std::byte* address, int64_t count) 
   if (HWY_LIKELY(count == static_cast<int64_t>(hn::Lanes(d)))) return hn::StoreU(v, d, reinterpret_cast<T*>(address));
   HWY_ALIGN T buffer[kMaxLanes];
   hn::Store(v, d, buffer);
-  std::memcpy(address, buffer, static_cast<size_t>(count) * sizeof(T));
+  std::memcpy(address, buffer, TailBytes<T>(count));
 }
 
 // One type per floating-point DType: how `count` <= lanes elements become a vector, and back (to nearest even).
