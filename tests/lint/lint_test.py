@@ -72,7 +72,7 @@ class HabitsTest(unittest.TestCase):
 
     def test_a_todo_needs_a_name(self):
         self.assertEqual(len(findings(check_habits.check, core__a_cc="// TODO: later\n")), 1)
-        self.assertEqual(findings(check_habits.check, core__a_cc="// TODO(anna): drop with Debian 12\n"), [])
+        self.assertEqual(findings(check_habits.check, core__a_cc="// TODO(name): drop with Debian 12\n"), [])
 
 
 class ProtosTest(unittest.TestCase):
