@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "client/src/retry_policy.h"
 
 namespace triad::client {
