@@ -1,9 +1,10 @@
-// One request as the scheduler sees it: some independent work items, and someone to tell.
+// One request as the scheduler sees it: stages of independent work items, and someone to tell.
 #pragma once
 
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "core/base/clock.h"
 #include "core/base/scratch.h"
 
@@ -35,14 +36,26 @@ class Task {
   virtual Priority priority() const { return Priority::kNormal; }
   virtual Time deadline() const { return kNever; }
 
-  // Number of items, >= 0, and the estimated work of each; longest go first within a task.
+  // Number of items of the stage, >= 0, and the estimated work of each; longest go first within a task.
   virtual int64_t item_count() const = 0;
   virtual double item_flop(int64_t item) const = 0;
 
-  // Computes item `item`. Different items may run at once on different threads; each runs exactly once unless the task
-  // ends early. A failure ends the task with that status; so does an exception (std::bad_alloc RESOURCE_EXHAUSTED,
-  // others INTERNAL). `scratch` is the thread's own, already reset.
+  // Computes item `item` of the stage. Different items may run at once on different threads; each runs exactly once
+  // unless the task ends early. A failure ends the task with that status; so does an exception (std::bad_alloc
+  // RESOURCE_EXHAUSTED, others INTERNAL). `scratch` is the thread's own, already reset.
   virtual absl::Status RunItem(int64_t item, Scratch& scratch) = 0;
+
+  // Called after the last item of a stage has returned, with no lock held and no item running. True: item_count and
+  // item_flop now tell of the next stage (which may be empty). False: there is none. Must be quick; throws nothing.
+  virtual bool NextStage() { return false; }
+
+  // Tasks with the same key, not null, may be computed together. Constant.
+  virtual const void* share_key() const { return nullptr; }
+  // Gives this task, of which no item has run yet, the work of `others`: accepted tasks of the same key, none of whose
+  // items ever runs. Called at most once, with no lock held, right before the first item. `others` stay valid until
+  // their Finish, which comes after the last item of this task and is told how this task ended, unless they end early
+  // (cancelled or late), of which this task learns nothing. Must be quick; throws nothing.
+  virtual void Share(absl::Span<Task* const> others) {}
 
   // The end, called exactly once, with no lock held, after the last RunItem has returned, on whichever thread got
   // there. OK: every item ran. Otherwise CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (waited too long),

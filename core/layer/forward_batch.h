@@ -1,0 +1,64 @@
+// Some requests for one layer, computed together: their rows share each projection's products, without padding; their
+// attention is each one's own.
+//
+//   stage 1  projections: rows of all requests x columns of [query | key | value]; then bias, rotary, rounding
+//   stage 2  attention: the kernel's work items of each request, from and to the activations
+//   stage 3  output projection, into the replies
+//
+// A row's bytes do not depend on who shares the batch, nor on its place in it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/attention/attention_kernel.h"
+#include "core/base/scratch.h"
+#include "core/layer/forward_problem.h"
+#include "core/layer/hosted_layer.h"
+
+namespace triad {
+
+// One request of a batch, and where its answer goes. Borrowed until the batch is gone.
+struct ForwardMember {
+  const ForwardProblem* problem = nullptr;
+  std::byte* output =
+      nullptr;  // problem->output_shape; every element is written, padding with the output's bias (attention 0)
+  float* lse = nullptr;      // null unless the problem returns it; padding was filled by the caller
+  float* weights = nullptr;  // likewise
+};
+
+class ForwardBatch {
+ public:
+  enum class Stage { kProjections, kAttention, kOutput };
+  static constexpr int kStages = 3;
+
+  // `layer` and `kernel` outlive the batch. Allocates the activations. RESOURCE_EXHAUSTED: no memory.
+  static absl::StatusOr<std::unique_ptr<ForwardBatch>> Create(const HostedLayer& layer, const AttentionKernel& kernel,
+                                                              std::vector<ForwardMember> members);
+  ~ForwardBatch();
+
+  // The items of a stage, by the work of each, padding included. A stage may have none. How work is split may depend on
+  // the batch; bytes do not.
+  absl::Span<const double> item_flop(Stage stage) const;
+
+  // Computes one item. Items of a stage may run at once on different threads, each once; a stage begins when the one
+  // before has ended. `scratch` is the thread's, and is Reset here. INTERNAL: oneDNN failed.
+  absl::Status RunItem(Stage stage, int64_t item, Scratch& scratch);
+
+  int64_t tokens() const;
+
+ private:
+  class Impl;
+  explicit ForwardBatch(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+// Runs all stages of one request on the calling thread. For tests, benches, and warming up.
+absl::Status RunForward(const HostedLayer& layer, const AttentionKernel& kernel, const ForwardMember& member,
+                        Scratch& scratch);
+
+}  // namespace triad
