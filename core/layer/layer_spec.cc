@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -179,7 +182,8 @@ absl::Status CheckNames(const LayerSpec& spec) {
     tensors.push_back({absl::StrCat(field, ".bias"), names.bias});
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const auto& [field, name] = tensors[i];
+    const std::string& field = tensors[i].field;
+    const absl::string_view name = tensors[i].name;
     if (name.size() > kMaxNameBytes) {
       return Refuse(field, absl::StrCat("have at most ", kMaxNameBytes, " bytes"), absl::StrCat(name.size(), " bytes"));
     }
