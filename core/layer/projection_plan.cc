@@ -50,8 +50,8 @@ int NextTileClass(int64_t rows) {
 
 std::vector<ProjectionItem> PlanProjection(const Projection& projection, int64_t rows) {
   const auto tile_flop = [&](int64_t tile) { return FlopOf(projection, tile, projection.blocks()[0]); };
-  int64_t span = kTileRows;
-  while (span > kRowClasses[0] && tile_flop(span) > kItemFlop) span /= 2;
+  int64_t span = kTileRows;  // its halves down to kRowClasses[1] are classes too
+  while (span > kRowClasses[1] && tile_flop(span) > kItemFlop) span /= 2;
   std::vector<ProjectionItem> items = Cut(projection, rows, span);
   while (items.size() < kEnoughItems && span > kRowClasses[1] && tile_flop(span / 2) >= kLeastItemFlop) {
     span /= 2;

@@ -28,8 +28,7 @@ ProjectionTensors NormalProjection(int64_t outputs, int64_t inputs, bool has_bia
 }
 
 std::unique_ptr<const HostedLayer> CreateLayer(const LayerSpec& spec, const LayerTensors& tensors) {
-  absl::StatusOr<std::unique_ptr<const HostedLayer>> layer =
-      HostedLayer::Create(spec, tensors, DetectInstructionSet());
+  absl::StatusOr<std::unique_ptr<const HostedLayer>> layer = HostedLayer::Create(spec, tensors, DetectInstructionSet());
   TRIAD_CHECK(layer.ok(), "a test's layer is valid");
   return *std::move(layer);
 }

@@ -51,7 +51,7 @@ class TestRequest {
 };
 
 struct TestAnswer {
-  std::vector<float> output;           // [rows, output_dim], widened
+  std::vector<float> output;  // [rows, output_dim], widened
   std::vector<std::byte> output_bytes;
   std::vector<float> lse;
   std::vector<float> weights;

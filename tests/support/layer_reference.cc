@@ -81,9 +81,8 @@ class Layer {
       for (int64_t head = 0; head < heads; ++head) {
         Real* dims = &rows[static_cast<size_t>((row * heads + head) * spec_.qk_head_dim)];
         for (int64_t pair = 0; pair < pairs; ++pair) {
-          const double frequency = rotary.inverse_frequencies.empty()
-                                       ? std::pow(rotary.theta, -2.0 * pair / rotary.dim)
-                                       : rotary.inverse_frequencies[pair];
+          const double frequency = rotary.inverse_frequencies.empty() ? std::pow(rotary.theta, -2.0 * pair / rotary.dim)
+                                                                      : rotary.inverse_frequencies[pair];
           const double angle = static_cast<double>(sequence_.position_offset + row) * frequency;
           const double cosine = std::cos(angle) * rotary.attention_factor;
           const double sine = std::sin(angle) * rotary.attention_factor;

@@ -23,8 +23,8 @@ struct LayerAnswer {
 };
 
 // kExact: in f64, of inputs and weights rounded to the layer's compute type.
-// kNaive: what one would write for that type: products accumulated in f32; q, k, v, the softmax weights before the value
-// product, and the attention's output rounded to it.
+// kNaive: what one would write for that type: products accumulated in f32; q, k, v, the softmax weights before the
+// value product, and the attention's output rounded to it.
 enum class LayerArithmetic { kExact, kNaive };
 
 LayerAnswer ReferenceForward(const LayerSpec& spec, const LayerTensors& tensors, const LayerSequence& sequence,
