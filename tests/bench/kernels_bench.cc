@@ -2,6 +2,7 @@
 //
 //   triad_bench_kernels                            all rows
 //   triad_bench_kernels --benchmark_filter=Causal  one of them
+//   triad_bench_kernels --benchmark_filter=Forward whole layers (forward_bench.cc)
 //
 // peak_ratio_median and peak_ratio_best are over the repetitions: each is bracketed by the peak loop, and the larger of
 // the two peaks counts, so a core that slows down for both costs nothing and one that slows down for the peak alone
@@ -21,6 +22,7 @@
 #include "core/attention/validate_attention.h"
 #include "core/base/check.h"
 #include "tests/bench/fma_peak.h"
+#include "tests/bench/forward_bench.h"
 
 namespace triad {
 namespace {
@@ -165,6 +167,7 @@ int main(int argc, char** argv) {
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   }
+  triad::RegisterForwardRows();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

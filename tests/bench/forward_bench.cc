@@ -1,0 +1,180 @@
+// A hosted layer's speed as a share of the core's FMA peak, measured as kernels_bench.cc does. One thread. FLOP are
+// those that the answer needs: projections of the tokens, and the attention's visible pairs.
+#include "tests/bench/forward_bench.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/attention/tiled_attention.h"
+#include "core/base/check.h"
+#include "core/base/cpu.h"
+#include "core/layer/forward_batch.h"
+#include "core/layer/layer_tensors.h"
+#include "tests/bench/fma_peak.h"
+#include "tests/support/layer_reference.h"
+
+namespace triad {
+namespace {
+
+struct ForwardRow {
+  const char* name;
+  int64_t requests = 1;
+  int64_t tokens = 1024;  // of each request
+  DType dtype = DType::kF32;
+  int64_t rotary_dim = 0;
+};
+
+// All 512 wide, 8 heads of 64.
+constexpr ForwardRow kForwardRows[] = {
+    {.name = "F32_512_1024"},
+    {.name = "F32_512_1024_Rotary", .rotary_dim = 64},
+    {.name = "Bf16In_512_1024", .dtype = DType::kBf16},
+    {.name = "F32_512_16x64", .requests = 16, .tokens = 64},
+    {.name = "F32_512_64x1", .requests = 64, .tokens = 1},
+    {.name = "F32_512_1x1", .requests = 1, .tokens = 1},
+};
+
+// Requests for one layer, and room for their answers.
+class ForwardWorkload {
+ public:
+  explicit ForwardWorkload(const ForwardRow& row) : row_(row) {
+    spec_ = DemoLayerSpec();
+    spec_.rotary.dim = row.rotary_dim;
+    tensors_ = *MakeSeededTensors(spec_, /*seed=*/20240301);
+    absl::StatusOr<std::unique_ptr<const HostedLayer>> layer =
+        HostedLayer::Create(spec_, tensors_, DetectInstructionSet());
+    TRIAD_CHECK(layer.ok(), "a bench's layer is valid");
+    layer_ = *std::move(layer);
+    std::mt19937_64 random(20240229);
+    std::normal_distribution<float> normal;
+    for (int64_t r = 0; r < row.requests; ++r) {
+      inputs_.push_back(*Tensor::Zeros(row.dtype, {1, row.tokens, spec_.model_dim}));
+      outputs_.push_back(*Tensor::Zeros(row.dtype, {1, row.tokens, spec_.output_dim}));
+      Tensor& input = inputs_.back();
+      for (int64_t i = 0; i < input.byte_size(); i += ByteSize(row.dtype)) {
+        StoreElement(input.data() + i, row.dtype, normal(random));
+      }
+      absl::StatusOr<ForwardProblem> problem = ValidateForward({.input = input.view()}, spec_, AttentionLimits());
+      TRIAD_CHECK(problem.ok(), "a bench's request is legal");
+      problems_.push_back(*std::move(problem));
+    }
+  }
+
+  std::unique_ptr<ForwardBatch> NewBatch(const AttentionKernel& kernel) {
+    std::vector<ForwardMember> members;
+    for (size_t r = 0; r < problems_.size(); ++r) {
+      members.push_back({.problem = &problems_[r], .output = outputs_[r].data()});
+    }
+    absl::StatusOr<std::unique_ptr<ForwardBatch>> batch = ForwardBatch::Create(*layer_, kernel, std::move(members));
+    TRIAD_CHECK(batch.ok(), "a bench's batch fits into memory");
+    return *std::move(batch);
+  }
+
+  double flop() const {
+    double flop = 0;
+    for (const ForwardProblem& problem : problems_) flop += FlopNeeded(problem, spec_);
+    return flop;
+  }
+
+  // Whether the last request's first rows are what plain loops make of it.
+  bool IsRight() const {
+    LayerSequence sequence;
+    const Tensor& input = inputs_.back();
+    const int64_t bytes = ByteSize(row_.dtype);
+    for (int64_t i = 0; i < input.element_count(); ++i) {
+      sequence.input.push_back(LoadElement(input.data() + i * bytes, row_.dtype));
+    }
+    const LayerAnswer expected = ReferenceForward(spec_, tensors_, sequence);
+    double worst = 0;
+    for (size_t i = 0; i < expected.output.size(); ++i) {
+      const std::byte* element = outputs_.back().data() + static_cast<int64_t>(i) * bytes;
+      worst = std::max(worst, std::fabs(expected.output[i] - double{LoadElement(element, row_.dtype)}));
+    }
+    return worst <= (row_.dtype == DType::kF32 ? 1e-4 : 3e-2);
+  }
+
+ private:
+  const ForwardRow& row_;
+  LayerSpec spec_;
+  LayerTensors tensors_;
+  std::unique_ptr<const HostedLayer> layer_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+  std::vector<ForwardProblem> problems_;
+};
+
+// Seconds that a batch takes, and how many FLOP the peak loop would have done meanwhile.
+struct Sample {
+  double seconds = 0;
+  double peak_flop = 0;
+};
+
+Sample RunBatch(ForwardWorkload& workload, const AttentionKernel& kernel, Scratch& scratch) {
+  constexpr double kSampleFlop = 5e8;  // a few ms, so that the peaks around them met the same core in the same mood
+  Sample sample;
+  double start = ThreadSeconds();
+  const std::unique_ptr<ForwardBatch> batch = workload.NewBatch(kernel);
+  double seconds = ThreadSeconds() - start;
+  double flop = 0;
+  double peak_before = MeasureFmaPeak(/*pieces=*/5);
+  const auto close = [&] {
+    const double peak_after = MeasureFmaPeak(/*pieces=*/5);
+    sample.seconds += seconds;
+    sample.peak_flop += seconds * std::max(peak_before, peak_after);
+    peak_before = peak_after;
+    seconds = flop = 0;
+  };
+  for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
+    const auto which = static_cast<ForwardBatch::Stage>(stage);
+    const absl::Span<const double> items = batch->item_flop(which);
+    for (size_t item = 0; item < items.size(); ++item) {
+      start = ThreadSeconds();
+      TRIAD_CHECK(batch->RunItem(which, static_cast<int64_t>(item), scratch).ok(), "the batch runs");
+      seconds += ThreadSeconds() - start;
+      flop += items[item];
+      if (flop >= kSampleFlop) close();
+    }
+  }
+  close();
+  return sample;
+}
+
+void RunRow(benchmark::State& state, const ForwardRow& row) {
+  absl::StatusOr<std::unique_ptr<TiledAttention>> kernel = TiledAttention::Create(DetectInstructionSet());
+  TRIAD_CHECK(kernel.ok(), "oneDNN has an engine");
+  ForwardWorkload workload(row);
+  Scratch scratch;
+  std::vector<double> ratios;
+  double best_rate = 0;
+  for (auto _ : state) {
+    const Sample sample = RunBatch(workload, **kernel, scratch);
+    state.SetIterationTime(sample.seconds);
+    ratios.push_back(workload.flop() / sample.peak_flop);
+    best_rate = std::max(best_rate, workload.flop() / sample.seconds);
+  }
+  if (!workload.IsRight()) state.SkipWithError("the answer differs from the reference");
+  std::sort(ratios.begin(), ratios.end());
+  state.counters["peak_ratio_best"] = ratios.back();
+  state.counters["peak_ratio_median"] = ratios[ratios.size() / 2];
+  state.counters["best_flop_per_s"] = best_rate;
+}
+
+}  // namespace
+
+void RegisterForwardRows() {
+  for (const ForwardRow& row : kForwardRows) {
+    benchmark::RegisterBenchmark((std::string("BM_Forward_") + row.name).c_str(),
+                                 [&row](benchmark::State& state) { RunRow(state, row); })
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
+}  // namespace triad
