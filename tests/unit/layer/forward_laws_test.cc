@@ -1,4 +1,5 @@
 // Equal bytes: what a request's answer must not depend on.
+#include <deque>
 #include <limits>
 #include <string>
 #include <utility>
@@ -26,7 +27,7 @@ void ExpectSame(const TestAnswer& answer, const TestAnswer& expected, const std:
   EXPECT_EQ(answer.weights, expected.weights) << what;
 }
 
-std::vector<ForwardRequest> RequestsOf(const std::vector<TestRequest>& requests) {
+std::vector<ForwardRequest> RequestsOf(const std::deque<TestRequest>& requests) {
   std::vector<ForwardRequest> all;
   for (const TestRequest& request : requests) all.push_back(request.request);
   return all;
@@ -44,7 +45,7 @@ class ForwardLawsTest : public testing::TestWithParam<DType> {
 TEST_P(ForwardLawsTest, InABatchEqualsAloneForRaggedLengthsOfEveryType) {
   for (const LayerSpec& spec : Specs()) {
     const TestLayer layer(spec);
-    std::vector<TestRequest> requests;
+    std::deque<TestRequest> requests;
     uint64_t seed = 1;
     for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16}) {
       for (int64_t tokens : {1, 2, 15, 16, 17, 70, 193}) {
@@ -64,7 +65,7 @@ TEST_P(ForwardLawsTest, InABatchEqualsAloneForRaggedLengthsOfEveryType) {
 TEST_P(ForwardLawsTest, NaNOfOthersDoesNotShow) {
   for (const LayerSpec& spec : Specs()) {
     const TestLayer layer(spec);
-    std::vector<TestRequest> requests;
+    std::deque<TestRequest> requests;
     for (uint64_t seed = 1; seed <= 5; ++seed) {
       LayerSequence sequence = SequenceOf(layer.spec, DType::kF32, /*tokens=*/static_cast<int64_t>(7 * seed), seed);
       if (seed % 2 == 0) sequence.input.assign(sequence.input.size(), kNaN);
