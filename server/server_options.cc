@@ -11,6 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/layer_name.h"
+#include "server/refuse.h"
 #include "server/server_options_flags.h"
 
 namespace triad {
@@ -59,7 +61,7 @@ absl::Status ApplyEnvironment(const char* const environment[]) {
 }
 
 absl::Status Refuse(absl::string_view flag, absl::string_view rule, const absl::AlphaNum& was) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, " must ", rule, "; was ", was));
+  return RefuseField(absl::StrCat("--", flag), rule, was);
 }
 
 // Host and port of "host:port" or "[v6]:port".
@@ -106,7 +108,8 @@ absl::Status CheckRanges(const ServerOptions& o) {
                          {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
                          {"max_batch_flop", o.max_batch_flop, 1, kAny},
                          {"max_inline_flop", o.max_inline_flop, 0, kAny},
-                         {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny}}) {
+                         {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny},
+                         {"max_layer_loads", value(o.max_layer_loads), 1, kAny}}) {
     // Written so that NaN is refused.
     if (r.value >= r.low && r.value <= r.high) continue;
     return Refuse(r.flag,
@@ -157,6 +160,16 @@ absl::Status CheckWords(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckLayers(const ServerOptions& options) {
+  if (!options.layers.empty() && options.layer_dir.empty()) {
+    return Refuse("layer_dir", "be given with --layers", "empty");
+  }
+  for (const std::string& layer : options.layers) {
+    if (absl::StatusOr<LayerChoice> choice = ParseLayerChoice("--layers", layer); !choice.ok()) return choice.status();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]) {
@@ -169,7 +182,7 @@ absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const ch
 }
 
 absl::Status ValidateServerOptions(const ServerOptions& options) {
-  for (const auto check : {CheckAddresses, CheckRanges, CheckFit, CheckWords}) {
+  for (const auto check : {CheckAddresses, CheckRanges, CheckFit, CheckWords, CheckLayers}) {
     if (absl::Status status = check(options); !status.ok()) return status;
   }
   return absl::OkStatus();

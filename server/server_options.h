@@ -51,6 +51,14 @@ struct ServerOptions {
   double max_inline_flop = SchedulerOptions().max_inline_flop;
   int64_t max_inline_bytes = SchedulerOptions().max_inline_bytes;
 
+  // Layers.
+  std::string layer_dir;  // <layer_dir>/<name>/<version>/; empty: none
+  std::vector<std::string>
+      layers;              // name[@version] to load at the start; empty: the highest version of all that are there
+  bool demo_layer = true;  // hosts "demo", built in
+  bool allow_layer_admin = false;  // LoadLayer and UnloadLayer
+  int64_t max_layer_loads = 16;    // that wait or run at once
+
   // Operation.
   absl::Duration max_connection_age = absl::Minutes(30);
   absl::Duration max_connection_age_grace = absl::Minutes(5);

@@ -59,6 +59,7 @@ ServerOptions TestServerOptions() {
   options.listen.clear();
   options.http_listen = "127.0.0.1:0";
   options.threads = 2;
+  options.demo_layer = false;
   return options;
 }
 
@@ -83,6 +84,10 @@ std::shared_ptr<grpc::Channel> TestServer::NewChannel(grpc::ChannelArguments arg
 
 std::unique_ptr<v1::AttentionService::Stub> TestServer::NewStub() const {
   return v1::AttentionService::NewStub(NewChannel());
+}
+
+std::unique_ptr<v1::LayerService::Stub> TestServer::NewLayerStub() const {
+  return v1::LayerService::NewStub(NewChannel());
 }
 
 std::pair<int, std::string> TestServer::Page(const std::string& path) const {

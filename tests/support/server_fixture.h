@@ -14,10 +14,11 @@
 #include "server/server.h"
 #include "server/server_options.h"
 #include "triad/v1/attention.grpc.pb.h"
+#include "triad/v1/layer.grpc.pb.h"
 
 namespace triad {
 
-// Options that suit tests: two compute threads, free ports. An empty `listen` is a Unix socket in a folder of the
+// Options that suit tests: two compute threads, free ports, no layers. An empty `listen` is a Unix socket in a folder of the
 // test's own.
 ServerOptions TestServerOptions();
 
@@ -39,6 +40,7 @@ class TestServer {
   // A connection of its own, without message limits.
   std::shared_ptr<grpc::Channel> NewChannel(grpc::ChannelArguments arguments = {}) const;
   std::unique_ptr<v1::AttentionService::Stub> NewStub() const;
+  std::unique_ptr<v1::LayerService::Stub> NewLayerStub() const;
 
   // GET of an HTTP page: status code and body.
   std::pair<int, std::string> Page(const std::string& path) const;

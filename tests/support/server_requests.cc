@@ -43,6 +43,13 @@ v1::Tensor ZeroTensor(const std::vector<int64_t>& shape) {
   return tensor;
 }
 
+v1::Tensor NormalTensor(const std::vector<int64_t>& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  v1::Tensor tensor;
+  Fill(random, shape, tensor);
+  return tensor;
+}
+
 std::vector<float> Floats(const v1::Tensor& tensor) {
   std::vector<float> values(tensor.data().size() / sizeof(float));
   std::memcpy(values.data(), tensor.data().data(), values.size() * sizeof(float));

@@ -27,6 +27,9 @@ v1::AttendRequest OneItemRequest(uint64_t seed = 1);
 // A FLOAT32 tensor of zeros.
 v1::Tensor ZeroTensor(const std::vector<int64_t>& shape);
 
+// A FLOAT32 tensor of values normally distributed from `seed`.
+v1::Tensor NormalTensor(const std::vector<int64_t>& shape, uint64_t seed);
+
 // The elements of a FLOAT32 tensor.
 std::vector<float> Floats(const v1::Tensor& tensor);
 
