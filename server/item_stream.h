@@ -1,6 +1,7 @@
 // A stream of items, each answered on its own: what AttendStream and ForwardStream share.
 #pragma once
 
+#include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
@@ -80,9 +81,12 @@ class ItemStream final : public grpc::ServerBidiReactor<Request, Reply>,
   // gRPC does not tell a client's half-close from a frame that cannot be parsed: both end a read with false. But
   // parsing clears the message first, so a mark in it survives only where there was nothing to parse. The mark is an
   // unknown field of number 0, which parsers refuse: no frame can bring it along.
-  static void MarkUntouched(Request& frame) { frame.mutable_unknown_fields()->AddVarint(0, 0); }
+  static void MarkUntouched(Request& frame) {
+    frame.GetReflection()->MutableUnknownFields(&frame)->AddVarint(/*number=*/0, /*value=*/0);
+  }
   static bool IsUntouched(const Request& frame) {
-    return !frame.unknown_fields().empty() && frame.unknown_fields().field(0).number() == 0;
+    const google::protobuf::UnknownFieldSet& unknown = frame.GetReflection()->GetUnknownFields(frame);
+    return !unknown.empty() && unknown.field(0).number() == 0;
   }
 
   void OnReadDone(bool ok) override {

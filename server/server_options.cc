@@ -26,23 +26,24 @@ constexpr int64_t kMaxTokens = 1 << 24;  // positions stay exact in f32, as ALiB
 constexpr int64_t kReplyFramingBytes =
     256;  // of a reply, around its tensors' data: tags, shapes, timings, an item's id
 
-// absl::flags keeps the last of several --listen flags; ours add up. Gives arguments with all of them joined into one.
-std::vector<std::string> JoinRepeatedListen(absl::Span<char* const> arguments) {
+// absl::flags keeps the last of several flags of one name; --listen and --layers add up. Gives arguments with all flags
+// called `name` joined into one.
+std::vector<std::string> JoinRepeated(absl::string_view name, const std::vector<std::string>& arguments) {
   std::vector<std::string> kept;
-  std::vector<std::string> addresses;
+  std::vector<absl::string_view> values;
+  const std::string with_value = absl::StrCat(name, "=");
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const absl::string_view argument = arguments[i];
-    absl::string_view flag = argument;
+    absl::string_view flag = arguments[i];
     const bool is_flag = absl::ConsumePrefix(&flag, "--") || absl::ConsumePrefix(&flag, "-");
-    if (is_flag && absl::ConsumePrefix(&flag, "listen=")) {
-      addresses.emplace_back(flag);
-    } else if (is_flag && flag == "listen" && i + 1 < arguments.size()) {
-      addresses.emplace_back(arguments[++i]);
+    if (is_flag && absl::ConsumePrefix(&flag, with_value)) {
+      values.push_back(flag);
+    } else if (is_flag && flag == name && i + 1 < arguments.size()) {
+      values.push_back(arguments[++i]);
     } else {
-      kept.emplace_back(argument);
+      kept.push_back(arguments[i]);
     }
   }
-  if (!addresses.empty()) kept.push_back(absl::StrCat("--listen=", absl::StrJoin(addresses, ",")));
+  if (!values.empty()) kept.push_back(absl::StrCat("--", with_value, absl::StrJoin(values, ",")));
   return kept;
 }
 
@@ -174,7 +175,8 @@ absl::Status CheckLayers(const ServerOptions& options) {
 
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]) {
   if (absl::Status status = ApplyEnvironment(environment); !status.ok()) return status;
-  const std::vector<std::string> arguments = JoinRepeatedListen({argv, static_cast<size_t>(argc)});
+  std::vector<std::string> arguments(argv, argv + argc);
+  for (absl::string_view flag : {"listen", "layers"}) arguments = JoinRepeated(flag, arguments);
   absl::StatusOr<ServerOptions> options = ParseServerFlags(arguments);
   if (!options.ok()) return options;
   if (absl::Status status = ValidateServerOptions(*options); !status.ok()) return status;

@@ -66,9 +66,9 @@ struct ServerOptions {
   std::string log_format = "text";
 };
 
-// Reads flags and environment ("NAME=value", ending in null). Repeated --listen flags add up. Ends the process with a
-// usage message when a flag is unknown or cannot be parsed, as absl::ParseCommandLine does. INVALID_ARGUMENT: a TRIAD_
-// variable that is no flag, or a value that ValidateServerOptions refuses.
+// Reads flags and environment ("NAME=value", ending in null). Repeated --listen and --layers flags add up. Ends the
+// process with a usage message when a flag is unknown or cannot be parsed, as absl::ParseCommandLine does.
+// INVALID_ARGUMENT: a TRIAD_ variable that is no flag, or a value that ValidateServerOptions refuses.
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]);
 
 // INVALID_ARGUMENT names the flag, the rule and the value; also where two flags do not fit each other.

@@ -59,7 +59,8 @@ ABSL_FLAG(std::string, layer_dir, Defaults().layer_dir,
           "Folder of hosted layers: <layer_dir>/<name>/<version>/ with layer.textproto and weights.safetensors. Empty: "
           "none.");
 ABSL_FLAG(Strings, layers, Defaults().layers,
-          "Layers to load from --layer_dir at the start: name or name@version, separated by commas. Empty: the highest "
+          "Layers to load from --layer_dir at the start: name or name@version. May be repeated, or hold several "
+          "separated by commas. Empty: the highest "
           "version of every layer there.");
 ABSL_FLAG(bool, demo_layer, Defaults().demo_layer,
           "Hosts version 1 of the layer \"demo\", built in: 512 wide, 8 heads of 64, random weights.");

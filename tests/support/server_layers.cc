@@ -85,8 +85,8 @@ void WriteSmallLayer(const std::filesystem::path& layer_dir, const std::string& 
   WriteLayerFile(layer_dir, folder, "layer.textproto", kSmallLayerText);
 }
 
-void WriteLayerFile(const std::filesystem::path& layer_dir, const std::string& name_and_version, const std::string& file,
-                    const std::string& bytes) {
+void WriteLayerFile(const std::filesystem::path& layer_dir, const std::string& name_and_version,
+                    const std::string& file, const std::string& bytes) {
   std::filesystem::create_directories(layer_dir / name_and_version);
   std::ofstream(layer_dir / name_and_version / file, std::ios::binary) << bytes;
 }

@@ -25,8 +25,8 @@ std::shared_ptr<const HostedLayer> MakeSmallLayer(uint64_t seed);
 // Writes the same layer to <layer_dir>/<name>/<version>/, over what is there.
 void WriteSmallLayer(const std::filesystem::path& layer_dir, const std::string& name, int64_t version, uint64_t seed);
 // Replaces one file of it.
-void WriteLayerFile(const std::filesystem::path& layer_dir, const std::string& name_and_version, const std::string& file,
-                    const std::string& bytes);
+void WriteLayerFile(const std::filesystem::path& layer_dir, const std::string& name_and_version,
+                    const std::string& file, const std::string& bytes);
 
 struct ForwardShape {
   int64_t batch = 1;

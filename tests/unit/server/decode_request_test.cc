@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "server/decode_fields.h"
+
 namespace triad {
 namespace {
 

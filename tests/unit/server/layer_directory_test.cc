@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+
+#include "tests/support/server_fixture.h"
 
 namespace triad {
 namespace {
@@ -21,13 +23,9 @@ using ::testing::IsEmpty;
 class LayerDirectoryTest : public ::testing::Test {
  protected:
   LayerDirectoryTest() {
-    std::string name = fs::temp_directory_path() / "triad-layers-XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    fs::create_directories(root_ = folder_ / "layers");
+    fs::create_directories(root_);
     PutVersion(folder_ / "outside" / "1");
   }
-  ~LayerDirectoryTest() override { fs::remove_all(folder_); }
 
   static void PutVersion(const fs::path& version) {
     fs::create_directories(version);
@@ -44,8 +42,9 @@ class LayerDirectoryTest : public ::testing::Test {
     EXPECT_THAT(std::string(status.message()), HasSubstr("must lie in the layer directory"));
   }
 
-  fs::path folder_;
-  fs::path root_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
+  const fs::path root_ = folder_ / "layers";
 };
 
 TEST_F(LayerDirectoryTest, FindsTheVersionNamedOrTheHighest) {
