@@ -43,6 +43,10 @@ AdmissionDecision Admit(const InFlight& in_flight, bool is_draining, int64_t byt
   return {};
 }
 
+bool IsSmall(const TaskCost& cost, const SchedulerOptions& options) {
+  return cost.may_run_inline && cost.flop <= options.max_inline_flop && cost.bytes <= options.max_inline_bytes;
+}
+
 Time NextLook(Time accepted, Time deadline, bool is_queued, const SchedulerOptions& options) {
   if (!is_queued || options.max_queue_time > kNever - accepted) return deadline;
   return std::min(deadline, accepted + options.max_queue_time);
@@ -83,6 +87,7 @@ absl::Status Validate(const SchedulerOptions& options) {
   status.Update(at_least("max_in_flight_requests", 1, options.max_in_flight_requests));
   status.Update(at_least("max_queue_time in nanoseconds", 1, options.max_queue_time.count()));
   status.Update(at_least("max_batch_tokens", 1, options.max_batch_tokens));
+  status.Update(at_least("max_shared_tokens", 0, options.max_shared_tokens));
   status.Update(non_negative("max_batch_flop", options.max_batch_flop));
   status.Update(non_negative("max_inline_flop", options.max_inline_flop));
   status.Update(at_least("max_inline_bytes", 0, options.max_inline_bytes));

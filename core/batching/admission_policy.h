@@ -23,6 +23,9 @@ struct AdmissionDecision {
 AdmissionDecision Admit(const InFlight& in_flight, bool is_draining, int64_t bytes, Time deadline, Time now,
                         const SchedulerOptions& options);
 
+// Whether the submitter itself may run a task when nothing is in flight.
+bool IsSmall(const TaskCost& cost, const SchedulerOptions& options);
+
 // When a task must be looked at again unless it has ended by then: its deadline, and while it is queued the end of
 // max_queue_time.
 Time NextLook(Time accepted, Time deadline, bool is_queued, const SchedulerOptions& options);

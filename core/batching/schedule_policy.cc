@@ -100,7 +100,35 @@ void RollingList::MoveToList(ScheduledTask& task) {
   task.place = ScheduledTask::Place::kList;
   task.finish_time = lane.virtual_time + task.items.front().flop;
   lane.takeable.insert(&task);
+  task.is_shareable = task.share_key != nullptr;
+  if (task.is_shareable) lane.shareable[task.share_key].insert(&task);
   CountListed(task, +1);
+}
+
+void RollingList::EndSharing(ScheduledTask& task) {
+  if (!task.is_shareable) return;
+  task.is_shareable = false;
+  const auto found = LaneOf(task).shareable.find(task.share_key);
+  found->second.erase(&task);
+  if (found->second.empty()) LaneOf(task).shareable.erase(found);
+}
+
+std::vector<ScheduledTask*> RollingList::TakeSharers(ScheduledTask& task) {
+  std::vector<ScheduledTask*> sharers;
+  const auto found = LaneOf(task).shareable.find(task.share_key);
+  if (found == LaneOf(task).shareable.end()) return sharers;
+  int64_t tokens = task.tokens;
+  for (ScheduledTask* other : found->second) {
+    if (tokens > budget_.max_shared_tokens - other->tokens) break;
+    tokens += other->tokens;
+    sharers.push_back(other);
+  }
+  for (ScheduledTask* other : sharers) {
+    const double flop = std::exchange(other->flop_left, 0);  // still waits, but as the work of `task`
+    DropItems(*other);
+    task.flop_left += flop;
+  }
+  return sharers;
 }
 
 std::optional<RollingList::Taken> RollingList::TakeNext() {
@@ -108,6 +136,11 @@ std::optional<RollingList::Taken> RollingList::TakeNext() {
     if (lane.takeable.empty()) continue;
     auto node = lane.takeable.extract(lane.takeable.begin());
     ScheduledTask& task = *node.value();
+    Taken taken{.task = &task};
+    if (task.is_shareable) {
+      EndSharing(task);
+      taken.sharers = TakeSharers(task);
+    }
     const ScheduledItem item = task.items[task.next_item++];
     lane.virtual_time += item.flop / static_cast<double>(lane.tasks);
     const double taken_flop = std::min(item.flop, task.flop_left);
@@ -117,13 +150,24 @@ std::optional<RollingList::Taken> RollingList::TakeNext() {
       task.finish_time += task.items[task.next_item].flop;
       lane.takeable.insert(std::move(node));
     }
-    return Taken{.task = &task, .item = item};
+    taken.item = item;
+    return taken;
   }
   return std::nullopt;
 }
 
+void RollingList::BeginStage(ScheduledTask& task, std::vector<ScheduledItem> items) {
+  TRIAD_CHECK(task.place == ScheduledTask::Place::kList && !task.has_items_left(), "stages follow one another");
+  task.items = std::move(items);
+  task.next_item = 0;
+  if (!task.has_items_left()) return;
+  task.finish_time += task.items.front().flop;
+  LaneOf(task).takeable.insert(&task);
+}
+
 void RollingList::DropItems(ScheduledTask& task) {
   Lane& lane = LaneOf(task);
+  EndSharing(task);
   if (task.place == ScheduledTask::Place::kQueue) QueueOf(task).erase(&task);
   if (task.place == ScheduledTask::Place::kList && task.has_items_left()) lane.takeable.erase(&task);
   task.next_item = task.items.size();

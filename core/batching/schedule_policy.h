@@ -7,10 +7,15 @@
 // flop of its first two, and so on, and the item with the smallest finish time goes first. So a huge task's next item
 // lies a whole item ahead, and whatever is smaller than that and arrives meanwhile goes before it; yet virtual time
 // moves on, and the huge task gets its share (Demers, Keshav and Shenker 1989).
+//
+// Tasks with one share key are computed together: when the first item of one is taken, listed tasks of its key and
+// priority, none of which has begun, go with it in the same order, up to a number of tokens. So they gather for exactly
+// as long as the threads are busy with other things.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -23,6 +28,7 @@ namespace triad {
 struct ListBudget {
   int64_t max_tokens = 0;
   double max_flop = 0;
+  int64_t max_shared_tokens = 0;  // of the tasks that are computed together; one larger is computed alone
 };
 
 // What a part of the list holds.
@@ -44,8 +50,8 @@ struct ScheduledItem {
   double flop = 0;   // >= 0 and finite
 };
 
-// The items of `task` in the order in which they are taken: longest first, then by number. Estimates that are negative
-// or no number count as 0.
+// The items of the stage of `task` in the order in which they are taken: longest first, then by number. Estimates that
+// are negative or no number count as 0.
 std::vector<ScheduledItem> LongestFirst(const Task& task);
 
 // A task as the list sees it. The caller owns it and keeps it in place from Enqueue to Leave.
@@ -53,16 +59,18 @@ struct ScheduledTask {
   uint64_t id = 0;  // unique; earlier ones have smaller ids
   Priority priority = Priority::kNormal;
   int64_t tokens = 0;
-  double flop = 0;                   // of all items
-  std::vector<ScheduledItem> items;  // in the order of LongestFirst, not empty
+  double flop = 0;                   // of all items of all stages
+  const void* share_key = nullptr;   // null: never shares
+  std::vector<ScheduledItem> items;  // of the stage, in the order of LongestFirst; not empty when queued
 
   bool has_items_left() const { return next_item < items.size(); }
 
   // RollingList's own, not for others.
   enum class Place { kOutside, kQueue, kList } place = Place::kOutside;
-  size_t next_item = 0;    // into items
-  double flop_left = 0;    // of the items not yet taken
-  double finish_time = 0;  // virtual; of the whole task while queued, of its next item while listed
+  bool is_shareable = false;  // listed with a share key, and nothing of it has been taken
+  size_t next_item = 0;       // into items
+  double flop_left = 0;       // of what has not been taken, stages to come included
+  double finish_time = 0;     // virtual; of the whole task while queued, of its next item while listed
 };
 
 // The queue and the list. Every operation is O(log tasks). Not thread-safe.
@@ -82,9 +90,15 @@ class RollingList {
   struct Taken {
     ScheduledTask* task = nullptr;
     ScheduledItem item;
+    // Computed with `task` from now on: their items are dropped, their work is counted as its own, they keep their
+    // place.
+    std::vector<ScheduledTask*> sharers;
   };
   // Takes the next item of the list; nullopt when all are taken. LOW only when NORMAL has none.
   std::optional<Taken> TakeNext();
+
+  // Gives a listed task, all of whose items are taken, those of its next stage.
+  void BeginStage(ScheduledTask& task, std::vector<ScheduledItem> items);
 
   // No further item of `task` will be taken; it keeps its place.
   void DropItems(ScheduledTask& task);
@@ -106,18 +120,21 @@ class RollingList {
 
   // All of one priority.
   struct Lane {
-    double virtual_time = 0;  // flop that each task in flight would have had by now
-    int64_t tasks = 0;        // queued and listed
-    Order queue;              // within the budget
-    Order oversize_queue;     // larger than the whole budget
-    Order takeable;           // listed, with items left
-    ListLoad load;            // listed
+    double virtual_time = 0;                 // flop that each task in flight would have had by now
+    int64_t tasks = 0;                       // queued and listed
+    Order queue;                             // within the budget
+    Order oversize_queue;                    // larger than the whole budget
+    Order takeable;                          // listed, with items left
+    ListLoad load;                           // listed
+    std::map<const void*, Order> shareable;  // of takeable, by share key
   };
 
   Order& QueueOf(const ScheduledTask& task);
   Lane& LaneOf(const ScheduledTask& task) { return lanes_[static_cast<size_t>(task.priority)]; }
   bool IsOversize(const ScheduledTask& task) const;
   void MoveToList(ScheduledTask& task);
+  void EndSharing(ScheduledTask& task);
+  std::vector<ScheduledTask*> TakeSharers(ScheduledTask& task);
   void CountListed(const ScheduledTask& task, int sign);
 
   const ListBudget budget_;

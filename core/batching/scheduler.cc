@@ -19,35 +19,13 @@
 #include "core/batching/retry_hint.h"
 #include "core/batching/run_item.h"
 #include "core/batching/schedule_policy.h"
+#include "core/batching/scheduler_entry.h"
 
 namespace triad {
 namespace {
 
-// One accepted task. Whoever takes it out of RollingScheduler::entries_ calls its Finish, so that it is called once.
-struct Entry : ScheduledTask {
-  std::unique_ptr<Task> task;
-  int64_t bytes = 0;
-  Time deadline = kNever;
-  TaskTimes times = {};
-  bool is_started = false;
-  int64_t running_items = 0;
-  Time look_at = kNever;           // its key in expiries_; kNever: not there
-  bool is_ending = false;          // early, once its running items have returned
-  absl::Status status;             // what Finish is told
-  std::optional<Refusal> refusal;  // what the observer is told
-};
-
-// What happened under the lock and is to be told after it.
-struct Aftermath {
-  struct Listed {
-    int64_t tasks = 0;
-    int64_t tokens = 0;
-  };
-  std::vector<Listed> listed;
-  std::vector<std::unique_ptr<Entry>> ended;
-
-  bool empty() const { return listed.empty() && ended.empty(); }
-};
+using Entry = SchedulerEntry;
+using Aftermath = SchedulerAftermath;
 
 class RollingScheduler final : public Scheduler {
  public:
@@ -55,7 +33,9 @@ class RollingScheduler final : public Scheduler {
       : options_(options),
         clock_(clock),
         observer_(observer),
-        list_({.max_tokens = options.max_batch_tokens, .max_flop = options.max_batch_flop}) {}
+        list_({.max_tokens = options.max_batch_tokens,
+               .max_flop = options.max_batch_flop,
+               .max_shared_tokens = options.max_shared_tokens}) {}
   ~RollingScheduler() override { Stop(); }
 
   // Once, before anything else. Throws std::system_error when the system has no thread left.
@@ -76,19 +56,24 @@ class RollingScheduler final : public Scheduler {
   void RunTaken(const RollingList::Taken& taken, Time begin, Scratch& scratch, Aftermath& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  bool IsSmall(const TaskCost& cost) const {
-    return cost.may_run_inline && cost.flop <= options_.max_inline_flop && cost.bytes <= options_.max_inline_bytes;
-  }
   // Moves into the list what has room, and wakes a worker for each new item.
   void JoinList(Aftermath& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeFor(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const int64_t wanted = std::min(idle_workers_, static_cast<int64_t>(entry.items.size()));
+    for (int64_t i = 0; i < wanted; ++i) work_.Signal();
+  }
   void SetLookAt(Entry& entry, Time look_at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends every task that is due at `now`.
   void Expire(Time now, Aftermath& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Drops what `entry` has left; ends it now or when its running items have returned. Nothing when it is ending
-  // already.
+  // Ends `entry`, and drops the items it has left unless they compute others as well: now, or when the running ones
+  // have returned. Nothing when it is ending already.
   void EndEarly(Entry& entry, absl::Status status, std::optional<Refusal> refusal, Aftermath& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends `entry` if nothing of it runs or is left to run.
+  // Ends `entry` and its sharers, with `status`, once the running items have returned.
+  void Fail(Entry& entry, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Releases mu_ for the task's next stage, and lists it. Nothing is left to run afterwards when there is none.
+  void ChangeStage(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends `entry` and its sharers if nothing of it runs or is left to run.
   void EndIfDone(Entry& entry, Aftermath& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Releases mu_, tells tasks and observer, takes it again, and takes the ended tasks off the bounds.
   void Settle(Aftermath& after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -130,19 +115,13 @@ void RollingScheduler::StartThreads() {
 }
 
 absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
-  auto entry = std::make_unique<Entry>();
   const TaskCost cost = task->cost();
-  entry->priority = task->priority();
-  entry->tokens = cost.tokens;
-  entry->flop = cost.flop;
+  std::unique_ptr<Entry> entry;
   try {
-    entry->items = LongestFirst(*task);
-  } catch (const std::bad_alloc&) {  // as many as a client asked for
+    entry = MakeEntry(*task, clock_.Now());
+  } catch (const std::bad_alloc&) {  // as many items as a client asked for
     return absl::ResourceExhaustedError("no memory to schedule the request");
   }
-  entry->bytes = cost.bytes;
-  entry->deadline = task->deadline();
-  entry->times.accepted = clock_.Now();
   AdmissionDecision decision;
   {
     MutexLock lock(mu_);
@@ -152,7 +131,7 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
       ++in_flight_.tasks;
       in_flight_.bytes += entry->bytes;
       entry->task = std::move(task);
-      if (!entry->items.empty() && !(is_alone && IsSmall(cost))) {
+      if (!entry->items.empty() && !(is_alone && IsSmall(cost, options_))) {
         const TaskId id = entry->id = ++last_id_;
         Entry& accepted = *entry;
         entries_.emplace(id, std::move(entry));
@@ -177,16 +156,13 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
 
 void RollingScheduler::RunInline(Entry& entry) {
   observer_.OnListed(/*tasks=*/1, entry.tokens);
-  Time now = entry.times.started = entry.times.finished = clock_.Now();
-  for (const ScheduledItem& item : entry.items) {
-    if (entry.deadline <= now) {
-      entry.refusal = Refusal::kDeadline;
-      entry.status = EarlyEnd(Refusal::kDeadline, options_);
-    } else {
-      entry.status = RunItemCatching(*entry.task, item.item, inline_scratch_);
-      now = entry.times.finished = clock_.Now();
-    }
-    if (!entry.status.ok()) break;
+  entry.times.started = clock_.Now();
+  WholeRun run = RunWhole(*entry.task, std::move(entry.items), clock_, inline_scratch_);
+  entry.times.finished = clock_.Now();
+  if (run.is_late) {
+    entry.SetEnd(EarlyEnd(Refusal::kDeadline, options_), Refusal::kDeadline);
+  } else {
+    entry.status = std::move(run.status);
   }
   FinishEntry(entry);
   MutexLock lock(mu_);
@@ -220,9 +196,13 @@ void RollingScheduler::Stop() {
     is_draining_ = true;
     is_stopping_ = true;
     Aftermath after;
-    std::vector<Entry*> all;  // EndEarly changes entries_
-    for (const auto& [id, entry] : entries_) all.push_back(entry.get());
-    for (Entry* entry : all) EndEarly(*entry, EarlyEnd(Refusal::kDraining, options_), Refusal::kDraining, after);
+    std::vector<TaskId> all;
+    for (const auto& [id, entry] : entries_) all.push_back(id);
+    for (const TaskId id : all) {
+      const auto found = entries_.find(id);
+      if (found == entries_.end()) continue;  // ended with another
+      EndEarly(*found->second, EarlyEnd(Refusal::kDraining, options_), Refusal::kDraining, after);
+    }
     work_.SignalAll();
     timer_.SignalAll();
     Settle(after);
@@ -267,21 +247,37 @@ void RollingScheduler::WorkerLoop() {
 void RollingScheduler::RunTaken(const RollingList::Taken& taken, Time begin, Scratch& scratch, Aftermath& after) {
   Entry& entry = static_cast<Entry&>(*taken.task);
   ++entry.running_items;  // keeps the entry alive while mu_ is released
+  std::vector<Task*> shared;
+  for (ScheduledTask* task : taken.sharers) {
+    Entry& sharer = static_cast<Entry&>(*task);
+    sharer.leader = &entry;
+    entry.sharers.push_back(&sharer);
+    shared.push_back(sharer.task.get());
+  }
   if (!entry.is_started) entry.times.started = begin;
   entry.is_started = true;
   mu_.Unlock();
+  if (!shared.empty()) entry.task->Share(shared);
   absl::Status status = RunItemCatching(*entry.task, taken.item.item, scratch);
   const Time end = clock_.Now();
   mu_.Lock();
   rate_.Add(taken.item.flop, end - begin);
   entry.times.finished = std::max(entry.times.finished, end);
   Expire(end, after);  // before the item counts as done: a task whose last item ends after its deadline is late
+  if (!status.ok()) Fail(entry, status);
+  if (entry.running_items == 1 && !entry.has_items_left() && !entry.is_abandoned()) ChangeStage(entry);
   --entry.running_items;
-  if (!status.ok() && !entry.is_ending) {
-    EndEarly(entry, std::move(status), /*refusal=*/std::nullopt, after);
-  } else {
-    EndIfDone(entry, after);
-  }
+  EndIfDone(entry, after);
+}
+
+void RollingScheduler::ChangeStage(Entry& entry) {
+  mu_.Unlock();
+  absl::StatusOr<std::vector<ScheduledItem>> items = NextStageOf(*entry.task);
+  mu_.Lock();
+  if (!items.ok()) return Fail(entry, items.status());
+  if (items->empty() || entry.is_abandoned()) return;
+  list_.BeginStage(entry, *std::move(items));
+  WakeFor(entry);
 }
 
 void RollingScheduler::TimerLoop() {
@@ -304,8 +300,7 @@ void RollingScheduler::JoinList(Aftermath& after) {
     Entry& entry = static_cast<Entry&>(*task);
     SetLookAt(entry, NextLook(entry.times.accepted, entry.deadline, /*is_queued=*/false, options_));
     after.listed.push_back({.tasks = list_.listed_tasks(), .tokens = list_.listed_tokens()});
-    const int64_t wanted = std::min(idle_workers_, static_cast<int64_t>(entry.items.size()));
-    for (int64_t i = 0; i < wanted; ++i) work_.Signal();
+    WakeFor(entry);
   }
 }
 
@@ -327,22 +322,35 @@ void RollingScheduler::Expire(Time now, Aftermath& after) {
 
 void RollingScheduler::EndEarly(Entry& entry, absl::Status status, std::optional<Refusal> refusal, Aftermath& after) {
   if (entry.is_ending) return;
-  entry.is_ending = true;
-  entry.status = std::move(status);
-  entry.refusal = refusal;
+  entry.SetEnd(std::move(status), refusal);
   SetLookAt(entry, kNever);
+  Entry& computing = entry.computed_by();
+  if (computing.is_abandoned()) list_.DropItems(computing);
+  EndIfDone(computing, after);
+}
+
+void RollingScheduler::Fail(Entry& entry, const absl::Status& status) {
+  for (Entry* member : entry.group()) {
+    if (member->is_ending) continue;
+    // Each a status of its own: they end on different threads (mutex.h says why that matters).
+    member->SetEnd(absl::Status(status.code(), status.message()), /*end_refusal=*/std::nullopt);
+    SetLookAt(*member, kNever);
+  }
   list_.DropItems(entry);
-  EndIfDone(entry, after);
 }
 
 void RollingScheduler::EndIfDone(Entry& entry, Aftermath& after) {
   if (entry.running_items > 0 || entry.has_items_left()) return;
-  SetLookAt(entry, kNever);
-  list_.Leave(entry);
   if (!entry.is_started) entry.times.started = entry.times.finished = clock_.Now();
-  const auto found = entries_.find(entry.id);
-  after.ended.push_back(std::move(found->second));
-  entries_.erase(found);
+  for (Entry* member : entry.group()) {
+    SetLookAt(*member, kNever);
+    list_.Leave(*member);
+    member->times.started = entry.times.started;
+    member->times.finished = entry.times.finished;
+    const auto found = entries_.find(member->id);
+    after.ended.push_back(std::move(found->second));
+    entries_.erase(found);
+  }
   JoinList(after);
 }
 

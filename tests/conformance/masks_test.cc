@@ -1,14 +1,11 @@
 // keep, bias, soft caps, ALiBi and sinks, alone and together.
 #include <cmath>
-#include <limits>
 
 #include "tests/conformance/conformance_test.h"
+#include "tests/support/extreme_values.h"
 
 namespace triad {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 class MasksTest : public ConformanceTest {};
 

@@ -1,15 +1,13 @@
 // Rows that see nothing: output 0, weights 0, lse -inf. Never an error, never NaN.
-#include <limits>
 
 #include "gmock/gmock.h"
 #include "tests/conformance/conformance_test.h"
+#include "tests/support/extreme_values.h"
 
 namespace triad {
 namespace {
 
 using testing::Each;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class NothingVisibleTest : public ConformanceTest {};
 

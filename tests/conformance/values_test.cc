@@ -1,15 +1,12 @@
 // Numbers that overflow, underflow, cancel or are not finite.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "tests/conformance/conformance_test.h"
+#include "tests/support/extreme_values.h"
 
 namespace triad {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 class ValuesTest : public ConformanceTest {};
 

@@ -8,11 +8,11 @@
 #include "core/base/dims.h"
 #include "core/base/scratch.h"
 #include "gtest/gtest.h"
+#include "tests/support/extreme_values.h"
 
 namespace triad {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr DType kFloatTypes[] = {DType::kF32, DType::kBf16, DType::kF16};
 
 // Rows of small numbers that every type holds exactly, at an odd address.

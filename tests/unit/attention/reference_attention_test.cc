@@ -2,11 +2,11 @@
 #include "core/attention/reference_attention.h"
 
 #include <cmath>
-#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/attention_case.h"
+#include "tests/support/extreme_values.h"
 
 namespace triad {
 namespace {
@@ -15,9 +15,6 @@ using testing::ElementsAre;
 using testing::FloatEq;
 using testing::FloatNear;
 using testing::IsNan;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 // One head of width 1: query 1 everywhere, key j = ln(j + 1), value j = 10 ^ j; scale 1. So exp(score of key j) is j
 // + 1.

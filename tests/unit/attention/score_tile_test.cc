@@ -1,19 +1,16 @@
 #include "core/attention/score_tile.h"
 
 #include <cmath>
-#include <limits>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "core/attention/score_modifiers.h"
 #include "gtest/gtest.h"
+#include "tests/support/extreme_values.h"
 
 namespace triad {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 struct SoftmaxResult {
   std::vector<float> weights;
@@ -36,7 +33,7 @@ SoftmaxResult SoftmaxOf(std::vector<float> scores, int32_t begin, int32_t end, f
   return {.weights = std::move(scores), .max = max[0], .sum = sum[0]};
 }
 
-std::vector<float> Normal(int64_t count, float gain) {
+std::vector<float> NormalScores(int64_t count, float gain) {
   std::mt19937_64 random(11);
   std::normal_distribution<float> normal(0, gain);
   std::vector<float> values(static_cast<size_t>(count));
@@ -45,7 +42,7 @@ std::vector<float> Normal(int64_t count, float gain) {
 }
 
 TEST(SoftmaxRowsTest, MatchesDoublePrecisionForEveryRangeOfColumns) {
-  const std::vector<float> scores = Normal(80, 20);
+  const std::vector<float> scores = NormalScores(80, 20);
   for (int32_t begin = 0; begin < 80; begin += 3) {
     for (int32_t end = begin + 1; end <= 80; ++end) {
       const SoftmaxResult got = SoftmaxOf(scores, begin, end, /*factor=*/1.5f);
@@ -135,9 +132,9 @@ TEST(MergeRowsTest, BlocksOfDifferentMaximaAddUpAndEmptyOnesChangeNothing) {
 
 TEST(ModifyScoresTest, AppliesScaleCapAlibiBiasAndKeepInThatOrderForEveryCount) {
   for (int64_t count = 1; count <= 35; ++count) {
-    std::vector<float> scores = Normal(count, 10);
+    std::vector<float> scores = NormalScores(count, 10);
     const std::vector<float> original = scores;
-    const std::vector<float> bias = Normal(count, 1);
+    const std::vector<float> bias = NormalScores(count, 1);
     std::vector<std::byte> keep(static_cast<size_t>(count), std::byte{200});
     keep[count / 2] = std::byte{0};
     ModifyScores({.scale = 0.5f,

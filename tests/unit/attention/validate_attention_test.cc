@@ -1,7 +1,7 @@
 #include "core/attention/validate_attention.h"
+#include "tests/support/extreme_values.h"
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -14,8 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::FloatEq;
 using testing::HasSubstr;
-
-constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 
 // Each limit holds at its value and refuses one past it, naming the flag.
 struct Limit {

@@ -1,15 +1,11 @@
 // The rules on what makes and masks a score.
-#include <limits>
 #include <vector>
 
+#include "tests/support/extreme_values.h"
 #include "tests/unit/attention/validate_rules.h"
 
 namespace triad {
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 
 using Request = AttentionRequest;
 

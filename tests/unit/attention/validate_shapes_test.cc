@@ -1,13 +1,11 @@
 // The rules on query, key, value and the lengths.
-#include <limits>
 #include <vector>
 
+#include "tests/support/extreme_values.h"
 #include "tests/unit/attention/validate_rules.h"
 
 namespace triad {
 namespace {
-
-constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 
 using Request = AttentionRequest;
 

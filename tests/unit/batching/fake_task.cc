@@ -16,24 +16,40 @@ class FakeTask final : public Task {
   FakeTask(FakeTaskSpec spec, Ending& ending) : spec_(std::move(spec)), ending_(ending) {}
 
   TaskCost cost() const override {
-    return {.tokens = spec_.tokens,
-            .bytes = spec_.bytes,
-            .flop = std::accumulate(spec_.item_flop.begin(), spec_.item_flop.end(), 0.0),
-            .may_run_inline = spec_.may_run_inline};
+    double flop = std::accumulate(spec_.item_flop.begin(), spec_.item_flop.end(), 0.0);
+    for (const std::vector<double>& stage : spec_.later_stages)
+      flop = std::accumulate(stage.begin(), stage.end(), flop);
+    return {.tokens = spec_.tokens, .bytes = spec_.bytes, .flop = flop, .may_run_inline = spec_.may_run_inline};
   }
   Priority priority() const override { return spec_.priority; }
   Time deadline() const override { return spec_.deadline; }
-  int64_t item_count() const override { return static_cast<int64_t>(spec_.item_flop.size()); }
-  double item_flop(int64_t item) const override { return spec_.item_flop[static_cast<size_t>(item)]; }
+  int64_t item_count() const override { return static_cast<int64_t>(items().size()); }
+  double item_flop(int64_t item) const override { return items()[static_cast<size_t>(item)]; }
   absl::Status RunItem(int64_t item, Scratch& scratch) override {
     *scratch.Allocate<int64_t>(1) = item;  // two threads on one scratch would be a race
-    return spec_.run(item);
+    return spec_.run(first_item_ + item);
+  }
+  bool NextStage() override {
+    if (stage_ == spec_.later_stages.size()) return false;
+    first_item_ += item_count();
+    ++stage_;
+    return true;
+  }
+  const void* share_key() const override { return spec_.share_key; }
+  void Share(absl::Span<Task* const> others) override {
+    int64_t tokens = 0;
+    for (const Task* other : others) tokens += other->cost().tokens;
+    spec_.on_share(tokens);
   }
   void Finish(absl::Status status, const TaskTimes& times) override { ending_.Record(std::move(status), times); }
 
  private:
+  const std::vector<double>& items() const { return stage_ == 0 ? spec_.item_flop : spec_.later_stages[stage_ - 1]; }
+
   const FakeTaskSpec spec_;
   Ending& ending_;
+  size_t stage_ = 0;        // 0: item_flop, then later_stages
+  int64_t first_item_ = 0;  // of the stage
 };
 
 }  // namespace

@@ -64,7 +64,11 @@ struct FakeTaskSpec {
   Priority priority = Priority::kNormal;
   Time deadline = kNever;
   std::vector<double> item_flop = {1};
+  std::vector<std::vector<double>>
+      later_stages;  // their items' flop; run() is told items counted on from the first stage's
   std::function<absl::Status(int64_t item)> run = [](int64_t) { return absl::OkStatus(); };
+  const void* share_key = nullptr;
+  std::function<void(int64_t tokens)> on_share = [](int64_t) {};  // told the tokens of the others
 };
 
 // Does what `spec` says; its end goes to `ending`, which outlives it.

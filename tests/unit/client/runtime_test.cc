@@ -9,7 +9,7 @@
 namespace triad::client {
 namespace {
 
-constexpr absl::Duration kLong = absl::Hours(24);  // longer than a test may take: nothing below waits for it
+constexpr absl::Duration kWatch = absl::Hours(24);  // longer than a test may take: nothing below waits for it
 
 TEST(RuntimeTest, RunAfterRunsOnAnotherThread) {
   absl::Notification ran;
@@ -28,7 +28,7 @@ TEST(RuntimeTest, AStopRunsItEarly) {
     std::stop_source stop;
     absl::Notification ran;
     if (stop_first) stop.request_stop();
-    runtime->RunAfter(kLong, stop.get_token(), [&] { ran.Notify(); });
+    runtime->RunAfter(kWatch, stop.get_token(), [&] { ran.Notify(); });
     stop.request_stop();
     ran.WaitForNotification();
   }
@@ -47,7 +47,7 @@ TEST(RuntimeTest, WhatItRunsIsGoneAfterwards) {
 TEST(RuntimeTest, AStopEndsSleep) {
   std::stop_source stop;
   stop.request_stop();
-  RealRuntime()->Sleep(kLong, stop.get_token());
+  RealRuntime()->Sleep(kWatch, stop.get_token());
 }
 
 TEST(RuntimeTest, RandomStaysInItsRange) {

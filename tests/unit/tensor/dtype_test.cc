@@ -1,4 +1,5 @@
 #include "core/tensor/dtype.h"
+#include "tests/support/extreme_values.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +12,6 @@
 
 namespace triad {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // The value of a finite half, from its definition (IEEE 754 binary16), in double: exact.
 double HalfValue(uint16_t bits) {

@@ -15,18 +15,18 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string File(const std::string& header, const std::string& data) {
+std::string Bytes(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
   std::string file(reinterpret_cast<const char*>(&length), sizeof(length));
   return absl::StrCat(file, header, data);
 }
 
-absl::StatusOr<SafetensorsView> Parse(const std::string& file) {
+absl::StatusOr<SafetensorsView> ParseView(const std::string& file) {
   return SafetensorsView::Parse({reinterpret_cast<const std::byte*>(file.data()), file.size()});
 }
 
-std::string Refusal(const std::string& file) {
-  const absl::StatusOr<SafetensorsView> view = Parse(file);
+std::string ViewRefusal(const std::string& file) {
+  const absl::StatusOr<SafetensorsView> view = ParseView(file);
   if (view.ok()) return "accepted";
   EXPECT_EQ(view.status().code(), absl::StatusCode::kInvalidArgument) << view.status();
   return std::string(view.status().message());
@@ -39,10 +39,10 @@ std::string Entry(const std::string& dtype, const std::string& shape, const std:
 const std::string kEightBytes("abcdefgh", 8);
 
 TEST(SafetensorsFileTest, FindsTensorsWhereTheyLie) {
-  const std::string file = File(R"({"__metadata__":{"made by":"hand"},"b":)" + Entry("F16", "[2,1]", "[4,8]") +
-                                    R"(,"a":)" + Entry("F32", "[]", "[0,4]") + "}   ",
-                                kEightBytes);
-  const auto view = Parse(file);
+  const std::string file = Bytes(R"({"__metadata__":{"made by":"hand"},"b":)" + Entry("F16", "[2,1]", "[4,8]") +
+                                     R"(,"a":)" + Entry("F32", "[]", "[0,4]") + "}   ",
+                                 kEightBytes);
+  const auto view = ParseView(file);
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_THAT(view->names(), ElementsAre("a", "b"));
   EXPECT_EQ(view->metadata().at("made by"), "hand");
@@ -55,8 +55,8 @@ TEST(SafetensorsFileTest, FindsTensorsWhereTheyLie) {
 }
 
 TEST(SafetensorsFileTest, SaysWhichTensorIsMissing) {
-  const std::string file = File("{}", "");
-  const auto view = Parse(file);
+  const std::string file = Bytes("{}", "");
+  const auto view = ParseView(file);
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_FALSE(view->contains("q"));
   EXPECT_EQ(view->Find("q").status(), absl::NotFoundError("no tensor 'q'"));
@@ -64,8 +64,8 @@ TEST(SafetensorsFileTest, SaysWhichTensorIsMissing) {
 
 TEST(SafetensorsFileTest, RefusesForeignTypesOnlyWhenTheyAreAskedFor) {
   const std::string file =
-      File("{\"a\":" + Entry("I32", "[1]", "[0,4]") + ",\"b\":" + Entry("F4", "[8]", "[4,8]") + "}", kEightBytes);
-  const auto view = Parse(file);
+      Bytes("{\"a\":" + Entry("I32", "[1]", "[0,4]") + ",\"b\":" + Entry("F4", "[8]", "[4,8]") + "}", kEightBytes);
+  const auto view = ParseView(file);
   ASSERT_TRUE(view.ok()) << view.status();
   for (const char* name : {"a", "b"}) {
     EXPECT_EQ(view->Find(name).status().code(), absl::StatusCode::kUnimplemented);
@@ -90,16 +90,16 @@ TEST(SafetensorsFileTest, RefusesTensorsThatDoNotFillTheDataExactly) {
            Case{"\"a\":" + Entry("F32", "[4611686018427387904,4]", "[0,8]"), "do not hold shape"},
            Case{"\"a\":" + Entry("F32", "[0,9223372036854775807,3]", "[0,0]"), "do not hold shape"},
        }) {
-    EXPECT_THAT(Refusal(File("{" + c.entries + "}", kEightBytes)), HasSubstr(c.reason)) << c.entries;
+    EXPECT_THAT(ViewRefusal(Bytes("{" + c.entries + "}", kEightBytes)), HasSubstr(c.reason)) << c.entries;
   }
-  EXPECT_THAT(Refusal(File("{}", "x")), HasSubstr("belong to no tensor"));
+  EXPECT_THAT(ViewRefusal(Bytes("{}", "x")), HasSubstr("belong to no tensor"));
 }
 
 TEST(SafetensorsFileTest, AcceptsEmptyTensorsAnywhere) {
-  const std::string file = File("{\"a\":" + Entry("F32", "[0,4]", "[0,0]") + ",\"b\":" + Entry("F32", "[2]", "[0,8]") +
-                                    ",\"c\":" + Entry("BOOL", "[0]", "[8,8]") + "}",
-                                kEightBytes);
-  EXPECT_TRUE(Parse(file).ok()) << Refusal(file);
+  const std::string file = Bytes("{\"a\":" + Entry("F32", "[0,4]", "[0,0]") + ",\"b\":" + Entry("F32", "[2]", "[0,8]") +
+                                     ",\"c\":" + Entry("BOOL", "[0]", "[8,8]") + "}",
+                                 kEightBytes);
+  EXPECT_TRUE(ParseView(file).ok()) << ViewRefusal(file);
 }
 
 TEST(SafetensorsFileTest, RefusesHeadersThatBreakTheFormat) {
@@ -137,23 +137,23 @@ TEST(SafetensorsFileTest, RefusesHeadersThatBreakTheFormat) {
            Case{"{\"a\":" + a + ",}", "not JSON"},
            Case{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1e999]}}", "not JSON"},
        }) {
-    EXPECT_THAT(Refusal(File(c.header, kEightBytes)), HasSubstr(c.reason)) << c.header;
+    EXPECT_THAT(ViewRefusal(Bytes(c.header, kEightBytes)), HasSubstr(c.reason)) << c.header;
   }
 }
 
 TEST(SafetensorsFileTest, RefusesDeepNestingWithoutDescending) {
-  EXPECT_THAT(Refusal(File("{\"a\":" + std::string(1 << 20, '['), "")), HasSubstr("an array where none belongs"));
+  EXPECT_THAT(ViewRefusal(Bytes("{\"a\":" + std::string(1 << 20, '['), "")), HasSubstr("an array where none belongs"));
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"shape\":";
-  EXPECT_THAT(Refusal(File(objects, "")), HasSubstr("an object where none belongs"));
+  EXPECT_THAT(ViewRefusal(Bytes(objects, "")), HasSubstr("an object where none belongs"));
 }
 
 TEST(SafetensorsFileTest, RefusesFilesThatEndEarly) {
-  const std::string file = File("{\"a\":" + Entry("F32", "[2]", "[0,8]") + "}", kEightBytes);
+  const std::string file = Bytes("{\"a\":" + Entry("F32", "[2]", "[0,8]") + "}", kEightBytes);
   for (size_t size = 0; size < file.size(); ++size) {
-    EXPECT_FALSE(Parse(file.substr(0, size)).ok()) << "of " << file.size() << " bytes, the first " << size;
+    EXPECT_FALSE(ParseView(file.substr(0, size)).ok()) << "of " << file.size() << " bytes, the first " << size;
   }
-  EXPECT_THAT(Refusal(std::string(8, '\xff')), HasSubstr("past the limit"));
+  EXPECT_THAT(ViewRefusal(std::string(8, '\xff')), HasSubstr("past the limit"));
 }
 
 TEST(SafetensorsFileTest, WhatIsWrittenIsReadBack) {
@@ -205,7 +205,7 @@ TEST(SafetensorsFileTest, RefusesToWriteWhatCouldNotBeRead) {
 
 TEST(SafetensorsFileTest, NamesPathTensorAndReason) {
   const std::string path = absl::StrCat(::testing::TempDir(), "/broken.safetensors");
-  ASSERT_TRUE(WriteFile(path, {File("{\"w\":" + Entry("F32", "[3]", "[0,8]") + "}", kEightBytes)}).ok());
+  ASSERT_TRUE(WriteFile(path, {Bytes("{\"w\":" + Entry("F32", "[3]", "[0,8]") + "}", kEightBytes)}).ok());
   EXPECT_EQ(std::string(SafetensorsFile::Open(path).status().message()),
             absl::StrCat(path, ": 'w': 8 bytes do not hold shape [3] of F32"));
 }
