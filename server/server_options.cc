@@ -108,6 +108,7 @@ absl::Status CheckRanges(const ServerOptions& o) {
                          {"max_stream_items", value(o.max_stream_items), 1, kAny},
                          {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
                          {"max_batch_flop", o.max_batch_flop, 1, kAny},
+                         {"max_shared_tokens", value(o.max_shared_tokens), 0, kAny},
                          {"max_inline_flop", o.max_inline_flop, 0, kAny},
                          {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny},
                          {"max_layer_loads", value(o.max_layer_loads), 1, kAny}}) {
@@ -214,6 +215,7 @@ SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
           .max_queue_time = absl::ToChronoNanoseconds(options.max_queue_time),
           .max_batch_tokens = options.max_batch_tokens,
           .max_batch_flop = options.max_batch_flop,
+          .max_shared_tokens = options.max_shared_tokens,
           .max_inline_flop = options.max_inline_flop,
           .max_inline_bytes = options.max_inline_bytes};
 }

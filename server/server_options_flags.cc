@@ -51,6 +51,10 @@ ABSL_FLAG(int64_t, max_batch_tokens, Defaults().max_batch_tokens,
           "Most query tokens computed at once; a larger request is computed alone.");
 ABSL_FLAG(double, max_batch_flop, Defaults().max_batch_flop,
           "Most estimated work computed at once, in floating-point operations; a larger request is computed alone.");
+ABSL_FLAG(
+    int64_t, max_shared_tokens, Defaults().max_shared_tokens,
+    "Most tokens of Forward requests that share a layer's projections; a larger request shares with none. 0: none "
+    "share.");
 ABSL_FLAG(double, max_inline_flop, Defaults().max_inline_flop,
           "Largest request that an idle server computes on the thread that received it, in floating-point operations.");
 ABSL_FLAG(int64_t, max_inline_bytes, Defaults().max_inline_bytes,
@@ -100,6 +104,7 @@ void VisitOptions(Options& options, Visit visit) {
   visit(options.grpc_memory_bytes, FLAGS_grpc_memory_bytes);
   visit(options.max_batch_tokens, FLAGS_max_batch_tokens);
   visit(options.max_batch_flop, FLAGS_max_batch_flop);
+  visit(options.max_shared_tokens, FLAGS_max_shared_tokens);
   visit(options.max_inline_flop, FLAGS_max_inline_flop);
   visit(options.max_inline_bytes, FLAGS_max_inline_bytes);
   visit(options.layer_dir, FLAGS_layer_dir);
