@@ -1,7 +1,8 @@
-// Files as bytes: mapped for reading, written in one go.
+// Files as bytes: mapped or copied for reading, written in one go.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +13,13 @@
 #include "absl/types/span.h"
 
 namespace triad {
+
+// Whole pages of memory, given back to the system on destruction.
+struct UnmapPages {
+  size_t size;  // zero where there are none: unique_ptr value-initialises its deleter
+  void operator()(const std::byte* address) const;
+};
+using Pages = std::unique_ptr<const std::byte[], UnmapPages>;
 
 // A regular file, mapped read-only. Movable; bytes() stays valid until the owner dies, also across moves.
 //
@@ -26,15 +34,25 @@ class MappedFile {
   absl::Span<const std::byte> bytes() const { return {map_.get(), map_.get_deleter().size}; }
 
  private:
-  struct Unmap {
-    size_t size;  // zero where there is no map: unique_ptr value-initialises its deleter
-    void operator()(const std::byte* address) const;
-  };
-  using Map = std::unique_ptr<const std::byte[], Unmap>;
+  explicit MappedFile(Pages map) : map_(std::move(map)) {}
 
-  explicit MappedFile(Map map) : map_(std::move(map)) {}
+  Pages map_;  // null for an empty file, which cannot be mapped
+};
 
-  Map map_;  // null for an empty file, which cannot be mapped
+// What a regular file held when it was read, in memory of its own: nothing that happens to the file later reaches these
+// bytes. For a process that must survive whoever writes there. Movable; bytes() stays valid until the owner dies.
+class FileCopy {
+ public:
+  // Blocks for the disk. As MappedFile::Open; also INVALID_ARGUMENT: more than `max_bytes`; FAILED_PRECONDITION: it
+  // changed while it was read; RESOURCE_EXHAUSTED: no memory.
+  static absl::StatusOr<FileCopy> Read(const std::string& path, int64_t max_bytes);
+
+  absl::Span<const std::byte> bytes() const { return {pages_.get(), pages_.get_deleter().size}; }
+
+ private:
+  explicit FileCopy(Pages pages) : pages_(std::move(pages)) {}
+
+  Pages pages_;  // null for an empty file
 };
 
 // Creates or replaces `path` with `pieces`, one after another. Errors as the system says, naming the path; the file may

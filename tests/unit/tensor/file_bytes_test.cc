@@ -1,0 +1,78 @@
+#include "core/tensor/file_bytes.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace triad {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Path(const std::string& name) { return absl::StrCat(::testing::TempDir(), "/file_bytes_", name); }
+
+std::string Text(const FileCopy& file) {
+  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+TEST(FileCopyTest, HoldsWhatTheFileHeld) {
+  const std::string path = Path("held");
+  const std::string content(100001, 'x');  // past a page, and not whole pages
+  ASSERT_TRUE(WriteFile(path, {content, "end"}).ok());
+  absl::StatusOr<FileCopy> file = FileCopy::Read(path, 1 << 20);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const FileCopy moved = *std::move(file);
+  EXPECT_EQ(Text(moved), content + "end");
+}
+
+TEST(FileCopyTest, OutlivesTruncationAndOverwriting) {
+  const std::string path = Path("truncated");
+  const std::string content(3 * 65536, 'a');
+  ASSERT_TRUE(WriteFile(path, {content}).ok());
+  const absl::StatusOr<FileCopy> file = FileCopy::Read(path, 1 << 20);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(truncate(path.c_str(), 0), 0);  // reading a map of it would be SIGBUS from here on
+  EXPECT_EQ(Text(*file), content);
+  ASSERT_TRUE(WriteFile(path, {std::string(3 * 65536, 'b')}).ok());
+  EXPECT_EQ(Text(*file), content);
+}
+
+TEST(FileCopyTest, AnEmptyFileHasNoBytes) {
+  const std::string path = Path("empty");
+  ASSERT_TRUE(WriteFile(path, {}).ok());
+  const absl::StatusOr<FileCopy> file = FileCopy::Read(path, 0);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(file->bytes().empty());
+}
+
+TEST(FileCopyTest, RefusesMoreThanItIsAllowedBeforeReading) {
+  const std::string path = Path("large");
+  ASSERT_TRUE(WriteFile(path, {"12345"}).ok());
+  EXPECT_TRUE(FileCopy::Read(path, 5).ok());
+  EXPECT_EQ(FileCopy::Read(path, 4).status(),
+            absl::InvalidArgumentError(absl::StrCat(path, ": 5 bytes, of at most 4")));
+  ASSERT_EQ(truncate(path.c_str(), off_t{1} << 40), 0);  // a hole of a terabyte
+  EXPECT_EQ(FileCopy::Read(path, 1 << 20).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// What /proc calls a regular file of no bytes has some when it is read, as a file does that grows.
+TEST(FileCopyTest, RefusesAFileThatIsNotTheSizeItSaid) {
+  const absl::Status status = FileCopy::Read("/proc/self/status", 1 << 20).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/proc/self/status: changed while it was read"));
+}
+
+TEST(FileCopyTest, NamesWhatIsNoFile) {
+  EXPECT_EQ(FileCopy::Read(Path("none"), 1).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(FileCopy::Read(Path("none"), 1).status().message()), HasSubstr(Path("none")));
+  EXPECT_THAT(std::string(FileCopy::Read(::testing::TempDir(), 1).status().message()), HasSubstr("not a regular file"));
+}
+
+}  // namespace
+}  // namespace triad
