@@ -35,6 +35,12 @@ class LayersTest(unittest.TestCase):
         self.assertEqual(len(findings(check_layers.check, core__attention__tiled_cc=dnnl)), 1)
         self.assertEqual(len(findings(check_layers.check, core__base__a_cc=grpc)), 1)
 
+    def test_one_file_of_core_knows_protobuf(self):
+        spec, other = '#include "triad/v1/layer_spec.pb.h"\n', '#include "triad/v1/attention.pb.h"\n'
+        self.assertEqual(findings(check_layers.check, core__layer__layer_spec_text_cc=spec), [])
+        self.assertEqual(len(findings(check_layers.check, core__layer__layer_spec_text_cc=other)), 1)
+        self.assertEqual(len(findings(check_layers.check, core__layer__layer_folder_cc=spec)), 1)
+
     def test_client_headers_show_no_grpc(self):
         header = '#pragma once\n#include "triad/v1/attention.pb.h"\n'
         self.assertEqual(len(findings(check_layers.check, client__include__triad__a_h=header)), 1)
