@@ -32,6 +32,7 @@ dnnl::stream& ThreadStream() {
 
 dnnl::matmul::primitive_desc Describe(const dnnl::memory::desc& a, const dnnl::memory::desc& b,
                                       const dnnl::memory::desc& c) {
+  ThreadStream();  // oneDNN cuts a product for as many threads as the describing one may use: one
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);  // what makes a primitive shareable between threads
 #if DNNL_VERSION_MAJOR >= 3
@@ -41,7 +42,63 @@ dnnl::matmul::primitive_desc Describe(const dnnl::memory::desc& a, const dnnl::m
 #endif
 }
 
+absl::Status CheckSizes(const MatmulShape& shape) {
+  if (shape.m >= 1 && shape.k >= 1 && shape.n >= 1) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("a tile's sizes must be positive; were ", shape.m, " x ", shape.k, " x ", shape.n));
+}
+
+dnnl::memory::data_type OperandType(const MatmulShape& shape) {
+  return shape.bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+dnnl::memory::desc DescribeA(const MatmulShape& shape) {
+  return {{shape.m, shape.k}, OperandType(shape), dnnl::memory::dims{shape.a_stride, 1}};
+}
+
+dnnl::memory::desc DescribeC(const MatmulShape& shape) {
+  return {{shape.m, shape.n}, dnnl::memory::data_type::f32, dnnl::memory::dims{shape.c_stride, 1}};
+}
+
 }  // namespace
+
+struct WeightLayout::Impl {
+  dnnl::memory::desc rows;
+  dnnl::memory::desc packed;
+};
+
+WeightLayout::WeightLayout(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+WeightLayout::~WeightLayout() = default;
+
+absl::StatusOr<std::shared_ptr<const WeightLayout>> WeightLayout::Create(const MatmulShape& shape) {
+  if (absl::Status status = CheckSizes(shape); !status.ok()) return status;
+  using dnnl::memory;
+  try {
+    auto impl = std::make_unique<Impl>();
+    const memory::dims dims{shape.k, shape.n};
+    impl->rows = memory::desc(dims, OperandType(shape), memory::dims{1, shape.k});
+    const memory::desc any(dims, OperandType(shape), memory::format_tag::any);
+    impl->packed = Describe(DescribeA(shape), any, DescribeC(shape)).weights_desc();
+    return std::shared_ptr<const WeightLayout>(new WeightLayout(std::move(impl)));
+  } catch (const dnnl::error& error) {
+    return FromDnnl(error);
+  }
+}
+
+int64_t WeightLayout::byte_size() const { return static_cast<int64_t>(impl_->packed.get_size()); }
+
+absl::Status WeightLayout::Pack(const void* rows, std::byte* packed) const {
+  try {
+    dnnl::stream& stream = ThreadStream();
+    dnnl::memory from(impl_->rows, Engine(), const_cast<void*>(rows));
+    dnnl::memory to(impl_->packed, Engine(), packed);
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+    return absl::OkStatus();
+  } catch (const dnnl::error& error) {
+    return FromDnnl(error);
+  }
+}
 
 struct TileMatmul::Impl {
   dnnl::memory::desc a;
@@ -54,19 +111,18 @@ struct TileMatmul::Impl {
 TileMatmul::TileMatmul(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TileMatmul::~TileMatmul() = default;
 
-absl::StatusOr<std::shared_ptr<const TileMatmul>> TileMatmul::Create(const MatmulShape& shape) {
-  if (shape.m < 1 || shape.k < 1 || shape.n < 1) {
-    return absl::InternalError(
-        absl::StrCat("a tile's sizes must be positive; were ", shape.m, " x ", shape.k, " x ", shape.n));
-  }
+absl::StatusOr<std::shared_ptr<const TileMatmul>> TileMatmul::Create(const MatmulShape& shape,
+                                                                     const WeightLayout* weights) {
+  if (absl::Status status = CheckSizes(shape); !status.ok()) return status;
   using dnnl::memory;
-  const auto type = shape.bf16 ? memory::data_type::bf16 : memory::data_type::f32;
   try {
     auto impl = std::make_unique<Impl>();
-    impl->a = memory::desc({shape.m, shape.k}, type, memory::dims{shape.a_stride, 1});
-    impl->b = memory::desc({shape.k, shape.n}, type,
-                           shape.b_transposed ? memory::dims{1, shape.b_stride} : memory::dims{shape.b_stride, 1});
-    impl->c = memory::desc({shape.m, shape.n}, memory::data_type::f32, memory::dims{shape.c_stride, 1});
+    impl->a = DescribeA(shape);
+    const memory::dims b_strides =
+        shape.b_transposed ? memory::dims{1, shape.b_stride} : memory::dims{shape.b_stride, 1};
+    impl->b =
+        weights != nullptr ? weights->impl_->packed : memory::desc({shape.k, shape.n}, OperandType(shape), b_strides);
+    impl->c = DescribeC(shape);
     const dnnl::matmul::primitive_desc description = Describe(impl->a, impl->b, impl->c);
     impl->scratchpad = description.scratchpad_desc();
     impl->primitive = dnnl::matmul(description);

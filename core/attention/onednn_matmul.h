@@ -30,11 +30,33 @@ struct MatmulShape {
   auto operator<=>(const MatmulShape&) const = default;
 };
 
+// How oneDNN wants b of a product to lie when it is packed once and used often. Immutable.
+class WeightLayout {
+ public:
+  // The best layout for `shape`, whose strides of b do not count. INTERNAL: oneDNN has no such product.
+  static absl::StatusOr<std::shared_ptr<const WeightLayout>> Create(const MatmulShape& shape);
+  ~WeightLayout();
+
+  int64_t byte_size() const;
+
+  // Lays b out at `packed`: byte_size() bytes, aligned to 64. `rows` is [n, k], dense, in the type of b. INTERNAL when
+  // oneDNN fails.
+  absl::Status Pack(const void* rows, std::byte* packed) const;
+
+ private:
+  friend class TileMatmul;
+  struct Impl;
+  explicit WeightLayout(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
 // A compiled product. Immutable, and shared between threads: each runs it through a MatmulCall of its own.
 class TileMatmul {
  public:
-  // Takes 0.1 ms and more the first time. INTERNAL: oneDNN has no such product.
-  static absl::StatusOr<std::shared_ptr<const TileMatmul>> Create(const MatmulShape& shape);
+  // Takes 0.1 ms and more the first time. With `weights`, b is what WeightLayout::Pack made, and the shape's strides of
+  // b do not count; k, n and bf16 are the layout's. INTERNAL: oneDNN has no such product.
+  static absl::StatusOr<std::shared_ptr<const TileMatmul>> Create(const MatmulShape& shape,
+                                                                  const WeightLayout* weights = nullptr);
   ~TileMatmul();
 
   // Bytes that each call needs, aligned to 64; often 0.

@@ -1,0 +1,387 @@
+#include "core/layer/forward_batch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/attention/pack_tile.h"
+#include "core/layer/activation_layout.h"
+#include "core/layer/projection.h"
+#include "core/layer/projection_plan.h"
+#include "core/layer/rotary.h"
+#include "core/layer/shared_rows.h"
+
+namespace triad {
+namespace {
+
+// Bytes of padding that one item fills with the output's bias, some 0.1 ms.
+constexpr int64_t kFillBytes = 1 << 20;
+// Work that filling a byte counts as: a core moves some 10 GB/s and computes some 80 GFLOP/s.
+constexpr double kFlopPerByte = 8;
+
+// Malloc's own, aligned by hand: the allocator the server tunes cuts aligned_alloc's remainders to pieces.
+class Activations {
+ public:
+  // Throws std::bad_alloc.
+  explicit Activations(int64_t bytes) : memory_(static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes) + 64))) {
+    if (memory_ == nullptr) throw std::bad_alloc();
+    void* aligned = memory_.get();
+    size_t room = static_cast<size_t>(bytes) + 64;
+    data_ = static_cast<std::byte*>(std::align(64, static_cast<size_t>(bytes), aligned, room));
+  }
+
+  std::byte* data() const { return data_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+  std::byte* data_ = nullptr;
+};
+
+SharedRows InputRowsOf(const LayerSpec& spec, const std::vector<ForwardMember>& members) {
+  SharedRows rows(spec.model_dim, /*stride=*/spec.model_dim);
+  for (const ForwardMember& member : members) {
+    const ForwardProblem& problem = *member.problem;
+    const int64_t bytes = ByteSize(problem.dtype);
+    for (const RowRange& range : problem.input_rows) {
+      rows.Add({.rows = range.rows,
+                .source = problem.input + range.first_row * spec.model_dim * bytes,
+                .dtype = problem.dtype,
+                .reply = member.output + range.first_row * spec.output_dim * bytes,
+                .position = range.position_offset});
+    }
+  }
+  return rows;
+}
+
+SharedRows ContextRowsOf(const LayerSpec& spec, const std::vector<ForwardMember>& members) {
+  SharedRows rows(spec.context_dim, /*stride=*/spec.context_dim);
+  for (const ForwardMember& member : members) {
+    const ForwardProblem& problem = *member.problem;
+    for (const RowRange& range : problem.context_rows) {
+      rows.Add({.rows = range.rows,
+                .source = problem.context + range.first_row * spec.context_dim * ByteSize(problem.dtype),
+                .dtype = problem.dtype});
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+class ForwardBatch::Impl {
+ public:
+  // Throws std::bad_alloc.
+  Impl(const HostedLayer& layer, const AttentionKernel& kernel, std::vector<ForwardMember> members);
+
+  absl::Span<const double> item_flop(Stage stage) const { return flop_[static_cast<size_t>(stage)]; }
+  int64_t tokens() const { return input_.count(); }
+  absl::Status RunItem(Stage stage, int64_t item, Scratch& scratch);
+
+ private:
+  // Where the rows of a product go, and what a row meets on the way there.
+  struct Destination {
+    std::byte* activations = nullptr;  // [rows, stride] of the layer's compute type; null: the replies
+    int64_t stride = 0;
+    int64_t turned_columns = 0;  // the first so many are turned by the rotary embedding
+  };
+  struct ProjectionWork {
+    const Projection* projection = nullptr;
+    const SharedRows* rows = nullptr;
+    Destination destination;
+    ProjectionItem item;
+  };
+  struct AttentionWork {
+    size_t member = 0;
+    WorkItem item;
+  };
+  struct FillWork {
+    std::byte* rows = nullptr;
+    int64_t count = 0;
+    DType dtype = DType::kF32;
+  };
+  // Sines and cosines of a tile's rows.
+  struct Turns {
+    float* cosines = nullptr;  // [rows, pairs]; null: nothing is turned
+    float* sines = nullptr;
+  };
+
+  int64_t element_bytes() const { return ByteSize(layer_.spec().compute); }
+  void AddMixedRows();
+  void PlanAttention(size_t member, int64_t first_row, int64_t first_key_row);
+  void PlanProducts(const ProjectionWork& work, Stage stage, std::vector<ProjectionWork>& items);
+  void PlanPadding(const ForwardMember& member);
+
+  absl::Status Project(const ProjectionWork& work, Scratch& scratch) const;
+  Turns TurnsOf(const ProjectionWork& work, const TileRows& tile, Scratch& scratch) const;
+  void Store(const ProjectionWork& work, const TileRows& tile, const ColumnBlock& block, const Turns& turns,
+             float* result) const;
+  void Turn(const ColumnBlock& block, const Destination& destination, const float* cosines, const float* sines,
+            float* row) const;
+  void Fill(const FillWork& work, Scratch& scratch) const;
+
+  const HostedLayer& layer_;
+  const AttentionKernel& kernel_;
+  const std::vector<ForwardMember> members_;
+  const ActivationLayout layout_;
+  const SharedRows input_;
+  const SharedRows context_;
+  SharedRows mixed_;                               // as input_, of the attention's output
+  const Activations query_rows_;                   // [tokens, query_stride]
+  const Activations context_rows_;                 // [context tokens, context_stride]
+  const Activations mixed_rows_;                   // [tokens, mixed_stride]
+  std::vector<AttentionProblem> problems_;         // of each member
+  std::vector<ProjectionWork> projections_;        // items of stage 1
+  std::vector<AttentionWork> attentions_;          // of stage 2
+  std::vector<ProjectionWork> outputs_;            // of stage 3, first these
+  std::vector<FillWork> fills_;                    // then these
+  std::array<std::vector<double>, kStages> flop_;  // of each stage's items
+};
+
+ForwardBatch::Impl::Impl(const HostedLayer& layer, const AttentionKernel& kernel, std::vector<ForwardMember> members)
+    : layer_(layer),
+      kernel_(kernel),
+      members_(std::move(members)),
+      layout_(LayoutOf(layer.spec())),
+      input_(InputRowsOf(layer.spec(), members_)),
+      context_(ContextRowsOf(layer.spec(), members_)),
+      mixed_(layer.spec().mixed_width(), layout_.mixed_stride),
+      query_rows_(input_.count() * layout_.query_stride * element_bytes()),
+      context_rows_(context_.count() * layout_.context_stride * element_bytes()),
+      mixed_rows_(input_.count() * layout_.mixed_stride * element_bytes()) {
+  AddMixedRows();
+  const Destination query{.activations = query_rows_.data(),
+                          .stride = layout_.query_stride,
+                          .turned_columns = layer_.rotary() == nullptr ? 0 : layout_.turned_columns()};
+  const Destination context{.activations = context_rows_.data(), .stride = layout_.context_stride};
+  PlanProducts({.projection = &layer_.query_projection(), .rows = &input_, .destination = query}, Stage::kProjections,
+               projections_);
+  if (layer_.context_projection() != nullptr) {
+    PlanProducts({.projection = layer_.context_projection(), .rows = &context_, .destination = context},
+                 Stage::kProjections, projections_);
+  }
+  int64_t first_row = 0;
+  int64_t first_context_row = 0;
+  for (size_t m = 0; m < members_.size(); ++m) {
+    PlanAttention(m, first_row, layer_.spec().is_cross() ? first_context_row : first_row);
+    first_row += members_[m].problem->tokens;
+    first_context_row += members_[m].problem->context_tokens;
+  }
+  PlanProducts({.projection = &layer_.output_projection(), .rows = &mixed_}, Stage::kOutput, outputs_);
+  for (const ForwardMember& member : members_) PlanPadding(member);
+}
+
+void ForwardBatch::Impl::AddMixedRows() {
+  if (input_.count() == 0) return;
+  const LayerSpec& spec = layer_.spec();
+  mixed_.Add({.rows = input_.count(), .source = mixed_rows_.data(), .dtype = spec.compute});
+  // The columns that no head writes.
+  const int64_t rest = layout_.mixed_stride - spec.mixed_width();
+  for (int64_t row = 0; rest > 0 && row < input_.count(); ++row) {
+    std::memset(mixed_rows_.data() + (row * layout_.mixed_stride + spec.mixed_width()) * element_bytes(), 0,
+                static_cast<size_t>(rest * element_bytes()));
+  }
+}
+
+void ForwardBatch::Impl::PlanAttention(size_t member, int64_t first_row, int64_t first_key_row) {
+  const LayerSpec& spec = layer_.spec();
+  AttentionProblem problem = members_[member].problem->attention;
+  const std::byte* queries = query_rows_.data();
+  const std::byte* keys = spec.is_cross() ? context_rows_.data() : queries;
+  const int64_t key_stride = spec.is_cross() ? layout_.context_stride : layout_.query_stride;
+  problem.query = {.data = queries, .token_stride = layout_.query_stride, .head_stride = layout_.qk_head_stride};
+  problem.key = {.data = keys + layout_.key_begin * element_bytes(),
+                 .token_stride = key_stride,
+                 .head_stride = layout_.qk_head_stride};
+  problem.value = {
+      .data = keys + layout_.value_begin * element_bytes(), .token_stride = key_stride, .head_stride = spec.v_head_dim};
+  problem.output_token_stride = layout_.mixed_stride;
+  problem.output_head_stride = spec.v_head_dim;
+  for (Sequence& sequence : problem.sequences) {
+    sequence.query_begin = (first_row + sequence.query_begin) * layout_.query_stride;
+    sequence.key_begin = (first_key_row + sequence.key_begin) * key_stride;
+    sequence.value_begin = (first_key_row + sequence.value_begin) * key_stride;
+    sequence.output_begin = (first_row + sequence.output_begin) * layout_.mixed_stride;
+  }
+  for (const WorkItem& item : kernel_.Plan(problem)) {
+    attentions_.push_back({.member = member, .item = item});
+    flop_[static_cast<size_t>(Stage::kAttention)].push_back(item.flop);
+  }
+  problems_.push_back(std::move(problem));
+}
+
+void ForwardBatch::Impl::PlanProducts(const ProjectionWork& work, Stage stage, std::vector<ProjectionWork>& items) {
+  for (const ProjectionItem& item : PlanProjection(*work.projection, work.rows->count())) {
+    items.push_back(work);
+    items.back().item = item;
+    flop_[static_cast<size_t>(stage)].push_back(item.flop);
+  }
+}
+
+void ForwardBatch::Impl::PlanPadding(const ForwardMember& member) {
+  const ForwardProblem& problem = *member.problem;
+  const int64_t row_bytes = layer_.spec().output_dim * ByteSize(problem.dtype);
+  const int64_t most = std::max<int64_t>(1, kFillBytes / row_bytes);
+  int64_t row = 0;
+  const auto fill_up_to = [&](int64_t end) {
+    for (; row < end; row += std::min(most, end - row)) {
+      const int64_t count = std::min(most, end - row);
+      fills_.push_back({.rows = member.output + row * row_bytes, .count = count, .dtype = problem.dtype});
+      flop_[static_cast<size_t>(Stage::kOutput)].push_back(kFlopPerByte * static_cast<double>(count * row_bytes));
+    }
+  };
+  for (const RowRange& range : problem.input_rows) {
+    fill_up_to(range.first_row);
+    row = range.first_row + range.rows;
+  }
+  fill_up_to(problem.output_rows);
+}
+
+absl::Status ForwardBatch::Impl::RunItem(Stage stage, int64_t item, Scratch& scratch) {
+  scratch.Reset();
+  const auto index = static_cast<size_t>(item);
+  if (stage == Stage::kProjections) return Project(projections_[index], scratch);
+  if (stage == Stage::kAttention) {
+    const AttentionWork& work = attentions_[index];
+    const ForwardMember& member = members_[work.member];
+    return kernel_.Run(problems_[work.member], work.item,
+                       {.output = mixed_rows_.data(), .lse = member.lse, .weights = member.weights}, scratch);
+  }
+  if (index < outputs_.size()) return Project(outputs_[index], scratch);
+  Fill(fills_[index - outputs_.size()], scratch);
+  return absl::OkStatus();
+}
+
+absl::Status ForwardBatch::Impl::Project(const ProjectionWork& work, Scratch& scratch) const {
+  const Projection& projection = *work.projection;
+  ProjectionCall call(projection, scratch);
+  auto* result = scratch.Allocate<float>(kTileRows * projection.blocks()[0].padded_width);
+  for (int64_t row = work.item.row_begin; row < work.item.row_end;) {
+    const int row_class = NextTileClass(work.item.row_end - row);
+    const TileRows tile{.first = row,
+                        .count = std::min(kRowClasses[row_class], work.item.row_end - row),
+                        .padded_count = kRowClasses[row_class]};
+    const std::byte* operand = GatherOperand(*work.rows, tile, projection, scratch);
+    const Turns turns = TurnsOf(work, tile, scratch);
+    for (int64_t b = work.item.block_begin; b < work.item.block_end; ++b) {
+      absl::Status status = call.Multiply(operand, row_class, static_cast<size_t>(b), result);
+      if (!status.ok()) return status;
+      Store(work, tile, projection.blocks()[b], turns, result);
+    }
+    row += tile.count;
+  }
+  return absl::OkStatus();
+}
+
+// What the tile's rows are turned by, if the item has columns that are.
+ForwardBatch::Impl::Turns ForwardBatch::Impl::TurnsOf(const ProjectionWork& work, const TileRows& tile,
+                                                      Scratch& scratch) const {
+  if (work.projection->blocks()[work.item.block_begin].begin >= work.destination.turned_columns) return {};
+  const RotaryTable& rotary = *layer_.rotary();
+  const Turns turns{.cosines = scratch.Allocate<float>(tile.count * rotary.pairs()),
+                    .sines = scratch.Allocate<float>(tile.count * rotary.pairs())};
+  for (int64_t r = 0; r < tile.count; ++r) {
+    const RowSegment& segment = work.rows->SegmentOf(tile.first + r);
+    rotary.SinesAndCosines(segment.position + tile.first + r - segment.first, turns.cosines + r * rotary.pairs(),
+                           turns.sines + r * rotary.pairs());
+  }
+  return turns;
+}
+
+void ForwardBatch::Impl::Store(const ProjectionWork& work, const TileRows& tile, const ColumnBlock& block,
+                               const Turns& turns, float* result) const {
+  const Destination& destination = work.destination;
+  const float* bias = work.projection->bias() == nullptr ? nullptr : work.projection->bias() + block.begin;
+  const bool is_turned = block.begin < destination.turned_columns;
+  for (int64_t r = 0; r < tile.count; ++r) {
+    float* row = result + r * block.padded_width;
+    if (is_turned) {
+      for (int64_t i = 0; bias != nullptr && i < block.width; ++i) row[i] += bias[i];
+      const int64_t pairs = layer_.rotary()->pairs();
+      Turn(block, destination, turns.cosines + r * pairs, turns.sines + r * pairs, row);
+    }
+    const OutputRow stored{.row = row, .added = is_turned ? nullptr : bias, .dims = block.width};
+    if (destination.activations != nullptr) {
+      const int64_t element = (tile.first + r) * destination.stride + block.begin;
+      StoreOutputRow(stored, layer_.spec().compute, destination.activations + element * element_bytes());
+      continue;
+    }
+    const RowSegment& segment = input_.SegmentOf(tile.first + r);
+    const int64_t element = (tile.first + r - segment.first) * layer_.spec().output_dim + block.begin;
+    StoreOutputRow(stored, segment.dtype, segment.reply + element * ByteSize(segment.dtype));
+  }
+}
+
+// Turns what `block` has of the pairs of each head. A block begins at an even column, and so does every head.
+void ForwardBatch::Impl::Turn(const ColumnBlock& block, const Destination& destination, const float* cosines,
+                              const float* sines, float* row) const {
+  const int64_t head_stride = layout_.qk_head_stride;
+  const int64_t end = std::min(block.begin + block.width, destination.turned_columns);
+  for (int64_t head = block.begin / head_stride * head_stride; head < end; head += head_stride) {
+    const int64_t first = std::max<int64_t>(block.begin - head, 0);
+    const int64_t last = std::min(layer_.rotary()->dim(), end - head);
+    if (first >= last) continue;
+    RotatePairs(cosines + first / 2, sines + first / 2, (last - first) / 2, row + head + first - block.begin);
+  }
+}
+
+// Padding looks as if its attention gave 0.
+void ForwardBatch::Impl::Fill(const FillWork& work, Scratch& scratch) const {
+  const Projection& projection = layer_.output_projection();
+  const int64_t row_bytes = projection.outputs() * ByteSize(work.dtype);
+  if (projection.bias() == nullptr) {
+    std::memset(work.rows, 0, static_cast<size_t>(work.count * row_bytes));
+    return;
+  }
+  auto* row = scratch.Allocate<std::byte>(row_bytes);
+  StoreOutputRow({.row = projection.bias(), .dims = projection.outputs()}, work.dtype, row);
+  for (int64_t r = 0; r < work.count; ++r) {
+    std::memcpy(work.rows + r * row_bytes, row, static_cast<size_t>(row_bytes));
+  }
+}
+
+ForwardBatch::ForwardBatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ForwardBatch::~ForwardBatch() = default;
+
+absl::StatusOr<std::unique_ptr<ForwardBatch>> ForwardBatch::Create(const HostedLayer& layer,
+                                                                   const AttentionKernel& kernel,
+                                                                   std::vector<ForwardMember> members) {
+  int64_t tokens = 0;
+  for (const ForwardMember& member : members) tokens += member.problem->tokens;
+  try {
+    return std::unique_ptr<ForwardBatch>(new ForwardBatch(std::make_unique<Impl>(layer, kernel, std::move(members))));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for the activations of ", tokens, " tokens"));
+  }
+}
+
+absl::Span<const double> ForwardBatch::item_flop(Stage stage) const { return impl_->item_flop(stage); }
+
+absl::Status ForwardBatch::RunItem(Stage stage, int64_t item, Scratch& scratch) {
+  return impl_->RunItem(stage, item, scratch);
+}
+
+int64_t ForwardBatch::tokens() const { return impl_->tokens(); }
+
+absl::Status RunForward(const HostedLayer& layer, const AttentionKernel& kernel, const ForwardMember& member,
+                        Scratch& scratch) {
+  absl::StatusOr<std::unique_ptr<ForwardBatch>> batch = ForwardBatch::Create(layer, kernel, {member});
+  if (!batch.ok()) return batch.status();
+  for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
+    const auto which = static_cast<ForwardBatch::Stage>(stage);
+    const auto count = static_cast<int64_t>((*batch)->item_flop(which).size());
+    for (int64_t item = 0; item < count; ++item) {
+      if (absl::Status status = (*batch)->RunItem(which, item, scratch); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace triad
