@@ -17,7 +17,6 @@
 namespace triad {
 namespace {
 
-constexpr uint64_t kDemoSeed = 1;
 // Enough for a matrix product of more than one row.
 constexpr int64_t kWarmTokens = 4;
 
@@ -77,7 +76,7 @@ std::unique_ptr<LayerSource> MakeDirectorySource(std::string layer_dir, const La
 
 absl::StatusOr<std::shared_ptr<const HostedLayer>> MakeDemoLayer(const LayerHost& host) {
   const LayerSpec spec = DemoLayerSpec();
-  const absl::StatusOr<LayerTensors> tensors = MakeSeededTensors(spec, kDemoSeed);
+  const absl::StatusOr<LayerTensors> tensors = MakeSeededTensors(spec, kDemoLayerSeed);
   if (!tensors.ok()) return tensors.status();
   return WarmedUp(HostedLayer::Create(spec, *tensors, host.isa), host);
 }

@@ -1,6 +1,7 @@
 // Where layers come from, as the loader sees it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -35,7 +36,10 @@ struct LayerHost {
 // host.kernel outlives it. Thread-safe.
 std::unique_ptr<LayerSource> MakeDirectorySource(std::string layer_dir, const LayerHost& host);
 
-// The layer that is built in: DemoLayerSpec with seeded weights, warmed up.
+// The layer that is built in: DemoLayerSpec with weights from kDemoLayerSeed, warmed up.
+inline constexpr char kDemoLayerName[] = "demo";
+inline constexpr int64_t kDemoLayerVersion = 1;
+inline constexpr uint64_t kDemoLayerSeed = 1;
 absl::StatusOr<std::shared_ptr<const HostedLayer>> MakeDemoLayer(const LayerHost& host);
 
 }  // namespace triad

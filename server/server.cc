@@ -66,9 +66,6 @@ absl::StatusOr<std::unique_ptr<AttentionKernel>> MakeFastKernel(InstructionSet i
   return std::unique_ptr<AttentionKernel>(*std::move(tiled));
 }
 
-constexpr char kDemoLayer[] = "demo";
-constexpr int64_t kDemoVersion = 1;
-
 // What --layers names, or all that there are.
 absl::StatusOr<std::vector<LayerChoice>> ChooseLayers(const ServerOptions& options) {
   std::vector<LayerChoice> choices;
@@ -220,14 +217,14 @@ absl::Status Server::Impl::LoadLayers() {
   if (options_.demo_layer) {
     absl::StatusOr<std::shared_ptr<const HostedLayer>> demo = MakeDemoLayer(MakeLayerHost());
     if (!demo.ok()) return absl::Status(demo.status().code(), absl::StrCat("--demo_layer: ", demo.status().message()));
-    layers_.Publish({.name = kDemoLayer, .version = kDemoVersion, .layer = *std::move(demo)});
+    layers_.Publish({.name = kDemoLayerName, .version = kDemoLayerVersion, .layer = *std::move(demo)});
   }
   absl::StatusOr<std::vector<LayerChoice>> choices = ChooseLayers(options_);
   if (!choices.ok()) return choices.status();
   for (const LayerChoice& choice : *choices) {
     const absl::StatusOr<LoadedLayer> loaded = loader_->LoadNow(choice);
     if (!loaded.ok()) return loaded.status();
-    if (options_.demo_layer && loaded->name == kDemoLayer && loaded->version == kDemoVersion) {
+    if (options_.demo_layer && loaded->name == kDemoLayerName && loaded->version == kDemoLayerVersion) {
       return absl::FailedPreconditionError(
           "--demo_layer hosts a layer of that name and version already: give the folder another, or start with "
           "--demo_layer=false; was demo@1");

@@ -3,6 +3,7 @@
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -12,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/layer/layer_tensors.h"
+#include "server/layer_source.h"
+#include "tests/support/layer_reference.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_gate_kernel.h"
 #include "tests/support/server_layers.h"
@@ -87,6 +91,27 @@ TEST_F(ServerForwardTest, AnswersWithShapeVersionAndTimings) {
   EXPECT_GT(response_.timings().compute_ns(), 0);
   EXPECT_EQ(response_.timings().batch_requests(), 1);
   EXPECT_EQ(response_.timings().batch_tokens(), 14);
+}
+
+TEST_F(ServerForwardTest, TheDemoLayerAgreesWithTheReference) {
+  v1::ForwardRequest request = MakeForwardRequest("demo", 3, {.tokens = 20, .dim = 512});
+  request.set_return_lse(true);
+  ASSERT_TRUE(Forward(request).ok());
+  const LayerSpec spec = DemoLayerSpec();
+  const LayerTensors tensors = *MakeSeededTensors(spec, kDemoLayerSeed);
+  const LayerAnswer expected = ReferenceForward(spec, tensors, {.input = Floats(request.input())});
+  const std::vector<float> output = Floats(response_.output());
+  ASSERT_EQ(output.size(), expected.output.size());
+  double error = 0;
+  double energy = 0;
+  for (size_t i = 0; i < output.size(); ++i) {
+    error += std::pow(output[i] - expected.output[i], 2);
+    energy += std::pow(expected.output[i], 2);
+  }
+  EXPECT_LE(error, 1e-11 * energy) << "README.md, Numbers";
+  const std::vector<float> lse = Floats(response_.lse());
+  ASSERT_EQ(lse.size(), expected.lse.size());
+  for (size_t i = 0; i < lse.size(); ++i) EXPECT_NEAR(lse[i], expected.lse[i], 1e-5) << "row " << i;
 }
 
 TEST_F(ServerForwardTest, SetsOnlyTheOutputsAskedFor) {

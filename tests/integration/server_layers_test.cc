@@ -233,6 +233,28 @@ TEST_F(ServerLayersTest, HostileFilesLeaveWhatServes) {
   ExpectServes("a", 2);
 }
 
+TEST_F(ServerLayersTest, ACrossAttentionLayerRequiresItsContext) {
+  WriteSmallLayer(directory_.path(), "cross", 1, 1);
+  WriteLayerFile(directory_.path(), "cross/1", "layer.textproto",
+                 absl::StrCat(SmallLayerText(), "context_dim: ", kSmallDim));
+  Start(Options());
+  v1::GetLayerRequest get;
+  get.set_name("cross");
+  v1::Layer layer;
+  grpc::ClientContext context;
+  ASSERT_TRUE(layers_->GetLayer(&context, get, &layer).ok());
+  EXPECT_TRUE(layer.requires_context());
+  v1::ForwardRequest request = MakeForwardRequest("cross", 1);
+  v1::ForwardResponse response;
+  const grpc::Status refused = Forward(request, response);
+  EXPECT_EQ(refused.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("context"));
+  *request.mutable_context() = NormalTensor({1, 5, kSmallDim}, 2);
+  request.set_return_weights(true);
+  ASSERT_TRUE(Forward(request, response).ok());
+  EXPECT_THAT(response.weights().shape(), ElementsAre(1, 2, 3, 5));
+}
+
 TEST_F(ServerLayersTest, UnknownFieldsAreRefused) {
   WriteSmallLayer(directory_.path(), "a", 1, 1);
   Start(Options());

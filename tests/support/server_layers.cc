@@ -1,9 +1,7 @@
 #include "tests/support/server_layers.h"
 
-#include <cstring>
 #include <fstream>
 #include <map>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,32 +9,10 @@
 #include "core/base/cpu.h"
 #include "core/tensor/safetensors_file.h"
 #include "core/tensor/tensor.h"
+#include "tests/support/layer_case.h"
 #include "tests/support/server_requests.h"
 
 namespace triad {
-namespace {
-
-constexpr char kSmallLayerText[] = R"(
-  model_dim: 16
-  heads: 2
-  query { weight: "q.weight" bias: "q.bias" }
-  key { weight: "k.weight" bias: "k.bias" }
-  value { weight: "v.weight" bias: "v.bias" }
-  output { weight: "o.weight" bias: "o.bias" }
-)";
-
-Tensor Normal(std::mt19937_64& random, const Shape& shape, float deviation) {
-  absl::StatusOr<Tensor> tensor = Tensor::Zeros(DType::kF32, shape);
-  TRIAD_CHECK(tensor.ok(), "a small tensor fits");
-  std::normal_distribution<float> normal(0, deviation);
-  for (int64_t i = 0; i < tensor->element_count(); ++i) {
-    const float value = normal(random);
-    std::memcpy(tensor->data() + i * static_cast<int64_t>(sizeof(value)), &value, sizeof(value));
-  }
-  return *std::move(tensor);
-}
-
-}  // namespace
 
 LayerSpec SmallLayerSpec() {
   LayerSpec spec;
@@ -51,15 +27,17 @@ LayerSpec SmallLayerSpec() {
   return spec;
 }
 
-LayerTensors SmallLayerTensors(uint64_t seed) {
-  std::mt19937_64 random(seed);
-  LayerTensors tensors;
-  for (ProjectionTensors* projection : {&tensors.query, &tensors.key, &tensors.value, &tensors.output}) {
-    projection->weight = Normal(random, {kSmallDim, kSmallDim}, 0.25f);
-    projection->bias = Normal(random, {kSmallDim}, 0.25f);
-  }
-  return tensors;
+std::string SmallLayerText() {
+  return R"(model_dim: 16
+heads: 2
+query { weight: "q.weight" bias: "q.bias" }
+key { weight: "k.weight" bias: "k.bias" }
+value { weight: "v.weight" bias: "v.bias" }
+output { weight: "o.weight" bias: "o.bias" }
+)";
 }
+
+LayerTensors SmallLayerTensors(uint64_t seed) { return NormalTensors(SmallLayerSpec(), seed, /*has_biases=*/true); }
 
 std::shared_ptr<const HostedLayer> MakeSmallLayer(uint64_t seed) {
   absl::StatusOr<std::unique_ptr<const HostedLayer>> layer =
@@ -82,7 +60,7 @@ void WriteSmallLayer(const std::filesystem::path& layer_dir, const std::string& 
   }
   const absl::Status written = WriteSafetensors((layer_dir / folder / "weights.safetensors").string(), named);
   TRIAD_CHECK(written.ok(), "a weight file can be written");
-  WriteLayerFile(layer_dir, folder, "layer.textproto", kSmallLayerText);
+  WriteLayerFile(layer_dir, folder, "layer.textproto", SmallLayerText());
 }
 
 void WriteLayerFile(const std::filesystem::path& layer_dir, const std::string& name_and_version,

@@ -18,6 +18,8 @@ inline constexpr int64_t kSmallDim = 16;
 
 // Self-attention, kSmallDim wide, 2 heads of 8, with biases.
 LayerSpec SmallLayerSpec();
+// As a layer.textproto has it.
+std::string SmallLayerText();
 // Its weights, from `seed`.
 LayerTensors SmallLayerTensors(uint64_t seed);
 std::shared_ptr<const HostedLayer> MakeSmallLayer(uint64_t seed);
