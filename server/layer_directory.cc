@@ -50,6 +50,8 @@ absl::StatusOr<fs::path> Resolve(const fs::path& path, const fs::path& root) {
 absl::StatusOr<int64_t> HighestVersion(const fs::path& layer) {
   std::error_code error;
   fs::directory_iterator entries(layer, error);
+  if (error == std::errc::not_a_directory)
+    return absl::NotFoundError(absl::StrCat("there is no folder ", layer.string()));
   if (error) return CannotRead(layer, error);
   int64_t highest = 0;
   for (const fs::directory_iterator end; entries != end; entries.increment(error)) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/server_requests.h"
+
 namespace triad {
 namespace {
 
@@ -14,16 +16,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMaxBatch = 4;
 
-void Set(v1::Tensor& tensor, v1::DataType dtype, const std::vector<int64_t>& shape, size_t bytes) {
-  tensor.set_dtype(dtype);
-  tensor.mutable_shape()->Assign(shape.begin(), shape.end());
-  tensor.mutable_data()->assign(bytes, '\0');
-}
-
 v1::ForwardRequest GoodRequest() {
   v1::ForwardRequest message;
   message.set_layer("minilm/0");
-  Set(*message.mutable_input(), v1::FLOAT16, {1, 2, 3}, 12);
+  *message.mutable_input() = ZeroTensor({1, 2, 3}, v1::FLOAT16);
   return message;
 }
 
@@ -63,10 +59,10 @@ TEST(DecodeForwardTest, CarriesEveryOption) {
   message.set_version(7);
   message.set_layout(v1::PACKED);
   message.mutable_lengths()->add_values(2);
-  Set(*message.mutable_context(), v1::FLOAT16, {1, 1, 5}, 10);
+  *message.mutable_context() = ZeroTensor({1, 1, 5}, v1::FLOAT16);
   message.mutable_context_lengths()->add_values(1);
-  Set(*message.mutable_keep(), v1::BOOL, {1, 1, 1, 5}, 5);
-  Set(*message.mutable_bias(), v1::FLOAT32, {1, 1, 1, 5}, 20);
+  *message.mutable_keep() = ZeroTensor({1, 1, 1, 5}, v1::BOOL);
+  *message.mutable_bias() = ZeroTensor({1, 1, 1, 5}, v1::FLOAT32);
   message.mutable_position_offsets()->add_values(9);
   message.set_return_lse(true);
   message.set_return_weights(true);

@@ -31,7 +31,7 @@ TEST(LayerNameTest, ARefusalNamesFieldRuleAndValue) {
   EXPECT_THAT(std::string(CheckLayerName("layer", "a/..").message()),
               AllOf(HasSubstr("layer must"), HasSubstr("\"a/..\"")));
   EXPECT_THAT(std::string(CheckLayerName("layer", "").message()), HasSubstr("unset"));
-  EXPECT_THAT(std::string(CheckLayerName("layer", "\x01").message()), HasSubstr("\\001"));
+  EXPECT_THAT(std::string(CheckLayerName("layer", "\x01").message()), HasSubstr("\\x01"));
   EXPECT_LT(CheckLayerName("layer", std::string(1 << 20, '/')).message().size(), 200u);
 }
 
