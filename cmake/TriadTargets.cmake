@@ -58,6 +58,7 @@ function(triad_test name)
   add_executable(triad_${name} ${ARG_SOURCES})
   target_include_directories(triad_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(triad_${name} PRIVATE ${ARG_LINK} GTest::gmock_main triad_build_flags)
+  target_compile_options(triad_${name} PRIVATE $<$<CONFIG:Release>:-O1>)   # a test's own code: compiled oftener than run
   triad_unity(triad_${name})
   gtest_discover_tests(triad_${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})

@@ -1,7 +1,6 @@
 // One Attend, unary or item of a stream, as the scheduler runs it.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -11,7 +10,7 @@
 #include "core/attention/attention_kernel.h"
 #include "core/attention/attention_request.h"
 #include "core/batching/task.h"
-#include "server/metrics.h"
+#include "server/job.h"
 #include "triad/v1/attention.pb.h"
 
 namespace triad {
@@ -24,17 +23,7 @@ struct AttendKernels {
   const AttentionKernel& reference;  // answers KERNEL_REFERENCE
 };
 
-// Told once that the task is over: OK, and the response is complete; or not, and response and effort are to be ignored.
-// It may end what the task borrowed, because the task touches none of it afterwards.
-using AttendDone = std::function<void(absl::Status, const ComputedRequest&)>;
-
-struct AttendJob {
-  const v1::AttendRequest& request;  // borrowed, unchanged until done
-  v1::AttendResponse& response;      // borrowed, empty; written by the task until done
-  Time received;                     // when the whole message was here
-  Time deadline = kNever;
-  AttendDone done;
-};
+using AttendJob = Job<v1::AttendRequest, v1::AttendResponse>;
 
 // The kernels read the request's bytes in place and write into the response's tensors. Those are made by the first item
 // that runs, so that a request which waits or is refused costs no reply.
@@ -55,8 +44,7 @@ class AttendTask final : public Task {
 
  private:
   AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Clock& clock);
-  // Sizes the response's tensors. May throw std::bad_alloc.
-  void MakeReply();
+  void MakeReplyOnce();  // may throw std::bad_alloc
 
   AttendJob job_;
   const AttentionKernel& kernel_;
@@ -67,7 +55,7 @@ class AttendTask final : public Task {
   Priority priority_ = Priority::kNormal;
 
   std::once_flag reply_made_;
-  AttentionOutputs outputs_;  // into job_.response; set once by MakeReply
+  AttentionOutputs outputs_;  // into job_.response; set by MakeReplyOnce
 };
 
 }  // namespace triad

@@ -2,14 +2,21 @@
 
 #include <utility>
 
-#include "server/attend_call.h"
-#include "server/attend_stream.h"
-#include "server/rpc_status.h"
-#include "server/unknown_fields.h"
+#include "server/item_stream.h"
+#include "server/unary_call.h"
 #include "triad/v1/attention.grpc.pb.h"
 
 namespace triad {
 namespace {
+
+absl::StatusOr<std::unique_ptr<Task>> MakeAttendTask(AttendJob job, ServingContext& context) {
+  return AttendTask::Create(std::move(job), context.kernels, context.clock);
+}
+
+absl::StatusOr<std::unique_ptr<Task>> MakeForwardTask(ForwardJob job, ServingContext& context) {
+  const ForwardHost host{.limits = context.kernels.limits, .kernel = context.kernels.fast, .layers = context.layers};
+  return ForwardTask::Create(std::move(job), host, context.clock);
+}
 
 class AttentionService final : public v1::AttentionService::CallbackService {
  public:
@@ -17,27 +24,32 @@ class AttentionService final : public v1::AttentionService::CallbackService {
 
   grpc::ServerUnaryReactor* Attend(grpc::CallbackServerContext* rpc, const v1::AttendRequest* request,
                                    v1::AttendResponse* response) override {
-    return StartAttend(*rpc, *request, *response, context_);
+    return StartTaskCall({*rpc, *request, *response, Method::kAttend}, MakeAttendTask, context_);
   }
 
   grpc::ServerBidiReactor<v1::AttendStreamRequest, v1::AttendStreamResponse>* AttendStream(
       grpc::CallbackServerContext* rpc) override {
-    return StartAttendStream(*rpc, context_);
+    return StartItemStream<v1::AttendStreamRequest, v1::AttendStreamResponse>(*rpc, Method::kAttendStream,
+                                                                              MakeAttendTask, context_);
+  }
+
+  grpc::ServerUnaryReactor* Forward(grpc::CallbackServerContext* rpc, const v1::ForwardRequest* request,
+                                    v1::ForwardResponse* response) override {
+    return StartTaskCall({*rpc, *request, *response, Method::kForward}, MakeForwardTask, context_);
+  }
+
+  grpc::ServerBidiReactor<v1::ForwardStreamRequest, v1::ForwardStreamResponse>* ForwardStream(
+      grpc::CallbackServerContext* rpc) override {
+    return StartItemStream<v1::ForwardStreamRequest, v1::ForwardStreamResponse>(*rpc, Method::kForwardStream,
+                                                                                MakeForwardTask, context_);
   }
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* rpc, const v1::GetServerInfoRequest* request,
                                           v1::ServerInfo* response) override {
-    const Time received = context_.clock.Now();
-    const absl::Status status = CheckNothingUnknown(*request);
-    if (status.ok()) *response = info_;
-    context_.metrics.OnAnswered({.method = Method::kGetServerInfo,
-                                 .code = status.code(),
-                                 .total = context_.clock.Now() - received,
-                                 .request_bytes = static_cast<int64_t>(request->ByteSizeLong()),
-                                 .reply_bytes = static_cast<int64_t>(response->ByteSizeLong())});
-    grpc::ServerUnaryReactor* const reactor = rpc->DefaultReactor();
-    reactor->Finish(ToGrpc(status));
-    return reactor;
+    return AnswerAtOnce({*rpc, *request, *response, Method::kGetServerInfo}, context_, [&] {
+      *response = info_;
+      return absl::OkStatus();
+    });
   }
 
  private:

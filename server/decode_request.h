@@ -1,4 +1,4 @@
-// From the wire's messages to the core's request, without copying a payload.
+// From the wire's AttendRequest to the core's, without copying a payload.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -19,8 +19,5 @@ struct DecodedAttend {
 // tensor is missing, does not name its type, or its data is not the bytes of its shape; or there are more lengths than
 // `max_batch`. What the values mean together is for ValidateAttention.
 absl::StatusOr<DecodedAttend> DecodeAttend(const v1::AttendRequest& message, int64_t max_batch);
-
-// One tensor. `field` names it in errors.
-absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tensor& message);
 
 }  // namespace triad

@@ -1,11 +1,9 @@
 #include "server/in_flight_ledger.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/refuse.h"
 
 namespace triad {
-namespace {
-absl::Status Draining() { return absl::UnavailableError("the server is draining; retry on another one"); }
-}  // namespace
 
 absl::StatusOr<InFlightLedger::Hold> InFlightLedger::Acquire(int64_t bytes) {
   if (bytes > max_bytes_) {
@@ -13,7 +11,7 @@ absl::StatusOr<InFlightLedger::Hold> InFlightLedger::Acquire(int64_t bytes) {
         absl::StrCat("request and reply must fit --max_in_flight_bytes = ", max_bytes_, "; were ", bytes, " bytes"));
   }
   MutexLock lock(mu_);
-  if (draining_) return Draining();
+  if (draining_) return DrainingError();
   if (bytes > max_bytes_ - bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat("requests here hold ", bytes_, " of --max_in_flight_bytes = ",
                                                      max_bytes_, "; this one needs ", bytes, " more"));
@@ -32,7 +30,7 @@ void InFlightLedger::Release(int64_t bytes) {
 
 absl::Status InFlightLedger::CheckOpen() const {
   MutexLock lock(mu_);
-  return draining_ ? Draining() : absl::OkStatus();
+  return draining_ ? DrainingError() : absl::OkStatus();
 }
 
 void InFlightLedger::BeginDrain() {

@@ -44,17 +44,18 @@ void ItemStream<Request, Reply>::Take(std::unique_ptr<Request> frame) {
 // Nobody else touches the item before its task is accepted; afterwards it may be gone.
 template <class Request, class Reply>
 void ItemStream<Request, Reply>::Submit(Item& item, uint64_t id) {
-  if (absl::Status status = context_.ledger.CheckOpen(); !status.ok()) {
-    return OnItemDone(id, CountRefusal(std::move(status), context_.metrics));
-  }
+  if (absl::Status status = CheckOpen(context_); !status.ok()) return OnItemDone(id, std::move(status));
   absl::StatusOr<std::unique_ptr<Task>> task =
-      MakeTask({.frame = *item.frame,
-                .reply = *item.reply,
-                .received = item.received,
-                .deadline = item.deadline,
-                .done = [self = this->shared_from_this(), id](absl::Status status) {
-                  self->OnItemDone(id, std::move(status));
-                }});
+      make_({.request = item.frame->request(),
+             .response = *item.reply->mutable_response(),
+             .received = item.received,
+             .deadline = item.deadline,
+             .done =
+                 [self = this->shared_from_this(), id](absl::Status status, const ComputedRequest& effort) {
+                   if (status.ok()) self->context_.metrics.OnComputed(effort);
+                   self->OnItemDone(id, std::move(status));
+                 }},
+            context_);
   if (!task.ok()) return OnItemDone(id, task.status());
   absl::StatusOr<TaskId> task_id = AdmitTask(*std::move(task), context_, item.hold);
   if (!task_id.ok()) return OnItemDone(id, task_id.status());
@@ -162,7 +163,7 @@ void ItemStream<Request, Reply>::Pump() {
       is_pumping_ = action != StreamAction::kNone;
       if (action == StreamAction::kRead) {
         incoming_ = std::make_unique<Request>();
-        incoming_->set_request_id(kUntouched);
+        MarkUntouched(*incoming_);
         read = incoming_.get();
         state_.is_reading = true;
       } else if (action == StreamAction::kWrite) {

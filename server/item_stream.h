@@ -1,19 +1,21 @@
 // A stream of items, each answered on its own: what AttendStream and ForwardStream share.
 #pragma once
 
+#include <google/protobuf/message.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <deque>
-#include <limits>
 #include <memory>
-#include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "server/job.h"
 #include "server/rpc_status.h"
 #include "server/serving_context.h"
 #include "server/stream_state.h"
@@ -30,12 +32,17 @@ namespace triad {
 // Threads. Reactions and tasks' ends come from any thread; they change state_ under mu_ and call Pump. At most one
 // thread is in Pump's loop, and only there are operations started on the gRPC stream, so no start can race with Finish.
 template <class Request, class Reply>
-class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
-                   public OpenStream,
-                   public std::enable_shared_from_this<ItemStream<Request, Reply>> {
+class ItemStream final : public grpc::ServerBidiReactor<Request, Reply>,
+                         public OpenStream,
+                         public std::enable_shared_from_this<ItemStream<Request, Reply>> {
  public:
-  ItemStream(grpc::CallbackServerContext& rpc, Method method, ServingContext& context)
-      : context_(context), rpc_(rpc), method_(method), deadline_(DeadlineOf(rpc, context.clock.Now())) {}
+  using ItemRequest = std::decay_t<decltype(std::declval<const Request&>().request())>;
+  using ItemResponse = std::decay_t<decltype(std::declval<const Reply&>().response())>;
+
+  // `make` makes the task that answers an item.
+  ItemStream(grpc::CallbackServerContext& rpc, Method method, MakeTask<ItemRequest, ItemResponse> make,
+             ServingContext& context)
+      : context_(context), rpc_(rpc), method_(method), make_(make), deadline_(DeadlineOf(rpc, context.clock.Now())) {}
 
   // Once, before gRPC gets the stream; ends it at once when the registry has no room.
   void Open() {
@@ -44,9 +51,7 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
     absl::Status status = context_.streams.Add(self_);
     if (status.ok()) return Pump();
     context_.metrics.OnAnswered({.method = method_, .code = status.code()});
-    if (absl::IsResourceExhausted(status)) {
-      rpc_.AddTrailingMetadata(kRetryPushbackKey, std::to_string(PushbackMs(context_.scheduler.retry_after())));
-    }
+    if (absl::IsResourceExhausted(status)) AddRetryPushback(rpc_, context_.scheduler.retry_after());
     {
       MutexLock lock(mu_);
       state_.is_finished = true;
@@ -62,23 +67,6 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
     Pump();
   }
 
- protected:
-  // What became of the item, told once by its task or by the stream itself.
-  using Done = std::function<void(absl::Status)>;
-
-  struct Arrival {
-    const Request& frame;  // borrowed until done; frame.has_request()
-    Reply& reply;          // its response() is to be filled; borrowed until done
-    Time received;
-    Time deadline;
-    Done done;
-  };
-
-  // The task that answers an item; its end calls done. Throws nothing.
-  virtual absl::StatusOr<std::unique_ptr<Task>> MakeTask(Arrival arrival) = 0;
-
-  ServingContext& context_;
-
  private:
   struct Item {
     std::unique_ptr<Request> frame;
@@ -91,10 +79,17 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
   };
 
   // gRPC does not tell a client's half-close from a frame that cannot be parsed: both end a read with false. But
-  // parsing clears the message first, so a mark in it survives only where there was nothing to parse.
-  static constexpr uint64_t kUntouched = std::numeric_limits<uint64_t>::max();
+  // parsing clears the message first, so a mark in it survives only where there was nothing to parse. The mark is an
+  // unknown field of number 0, which parsers refuse: no frame can bring it along.
+  static void MarkUntouched(Request& frame) {
+    frame.GetReflection()->MutableUnknownFields(&frame)->AddVarint(/*number=*/0, /*value=*/0);
+  }
+  static bool IsUntouched(const Request& frame) {
+    const google::protobuf::UnknownFieldSet& unknown = frame.GetReflection()->GetUnknownFields(frame);
+    return !unknown.empty() && unknown.field(0).number() == 0;
+  }
 
-  void OnReadDone(bool ok) final {
+  void OnReadDone(bool ok) override {
     std::unique_ptr<Request> frame;
     {
       MutexLock lock(mu_);
@@ -102,7 +97,7 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
       state_.is_reading = false;
       if (!ok) {
         state_.is_half_closed = true;
-        state_.is_unreadable = frame->request_id() != kUntouched;
+        state_.is_unreadable = !IsUntouched(*frame);
       }
       // A stream that ended while this read was with gRPC has said UNAVAILABLE: the frame was not accepted.
       state_.is_taking = ok && !state_.is_finished;
@@ -116,7 +111,7 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
     Pump();
   }
 
-  void OnWriteDone(bool ok) final {
+  void OnWriteDone(bool ok) override {
     std::unique_ptr<Item> written;
     {
       MutexLock lock(mu_);
@@ -130,12 +125,12 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
     Pump();
   }
 
-  void OnCancel() final {
+  void OnCancel() override {
     Break();
     Pump();
   }
 
-  void OnDone() final {
+  void OnDone() override {
     context_.streams.Remove(this);
     context_.metrics.OnStreamClosed();
     const std::shared_ptr<ItemStream> last = std::move(self_);
@@ -153,8 +148,10 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
   void Break();
   void Pump();
 
+  ServingContext& context_;
   grpc::CallbackServerContext& rpc_;
   const Method method_;
+  const MakeTask<ItemRequest, ItemResponse> make_;
   const Time deadline_;               // of the whole stream
   std::shared_ptr<ItemStream> self_;  // from Open to OnDone
 
@@ -166,6 +163,17 @@ class ItemStream : public grpc::ServerBidiReactor<Request, Reply>,
   std::unordered_map<uint64_t, std::unique_ptr<Item>> in_flight_ ABSL_GUARDED_BY(mu_);  // by request_id
   std::deque<std::unique_ptr<Item>> ready_ ABSL_GUARDED_BY(mu_);                        // state_.ready of them
 };
+
+// Serves one stream by the rules of AttendStream (attention.proto). The result belongs to gRPC and deletes itself.
+template <class Request, class Reply>
+grpc::ServerBidiReactor<Request, Reply>* StartItemStream(
+    grpc::CallbackServerContext& rpc, Method method,
+    MakeTask<typename ItemStream<Request, Reply>::ItemRequest, typename ItemStream<Request, Reply>::ItemResponse> make,
+    ServingContext& context) {
+  const auto stream = std::make_shared<ItemStream<Request, Reply>>(rpc, method, make, context);
+  stream->Open();
+  return stream.get();  // keeps itself until gRPC is done with it
+}
 
 }  // namespace triad
 

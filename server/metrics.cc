@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/in_flight_ledger.h"
+#include "server/layer_store.h"
 #include "server/metrics_process.h"
 
 namespace triad {
@@ -24,7 +25,9 @@ using prometheus::Counter;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-constexpr std::array kMethods = {Method::kAttend, Method::kAttendStream, Method::kGetServerInfo};
+constexpr std::array kMethods = {Method::kAttend,        Method::kAttendStream,  Method::kForward,
+                                 Method::kForwardStream, Method::kGetServerInfo, Method::kListLayers,
+                                 Method::kGetLayer,      Method::kLoadLayer,     Method::kUnloadLayer};
 constexpr int kCodes = 17;  // OK (0) to UNAUTHENTICATED (16)
 constexpr std::array kRefusals = {Refusal::kBytes,     Refusal::kTasks,    Refusal::kDraining,
                                   Refusal::kQueueTime, Refusal::kDeadline, Refusal::kCancelled};
@@ -35,8 +38,20 @@ std::string Name(Method method) {
       return "Attend";
     case Method::kAttendStream:
       return "AttendStream";
+    case Method::kForward:
+      return "Forward";
+    case Method::kForwardStream:
+      return "ForwardStream";
     case Method::kGetServerInfo:
       return "GetServerInfo";
+    case Method::kListLayers:
+      return "ListLayers";
+    case Method::kGetLayer:
+      return "GetLayer";
+    case Method::kLoadLayer:
+      return "LoadLayer";
+    case Method::kUnloadLayer:
+      return "UnloadLayer";
   }
   return "unknown";
 }
@@ -87,12 +102,16 @@ class Metrics::Impl {
         queue_seconds(AddHistogram("triad_queue_seconds", "Accepted to first work item.", SecondsBuckets())),
         compute_seconds(AddHistogram("triad_compute_seconds", "First to last work item.", SecondsBuckets())),
         reply_seconds(
-            AddHistogram("triad_reply_seconds", "Computed to reply taken by the transport.", SecondsBuckets())),
+            AddHistogram("triad_reply_seconds", "Answered to reply taken by the transport.", SecondsBuckets())),
         batch_requests(AddHistogram("triad_batch_requests", "Requests in the list when one joined, itself included.",
                                     PowerBuckets(4096))),
         batch_tokens(AddHistogram("triad_batch_tokens",
                                   "Query tokens in the list when a request joined, its own included.",
                                   PowerBuckets(1 << 20))),
+        forward_batch_requests(AddHistogram("triad_forward_batch_requests",
+                                            "Forward requests that shared a layer's projections.", PowerBuckets(4096))),
+        forward_batch_tokens(
+            AddHistogram("triad_forward_batch_tokens", "Tokens of those requests together.", PowerBuckets(1 << 20))),
         flop_executed(AddCounter("triad_flop_executed_total", "Floating-point operations executed, padding included.")),
         flop_needed(AddCounter("triad_flop_needed_total", "Floating-point operations that the answers needed.")),
         request_bytes(AddCounter("triad_request_bytes_total", "Bytes of requests, serialized.")),
@@ -102,7 +121,9 @@ class Metrics::Impl {
         listed_requests(AddGauge("triad_listed_requests", "Requests in the list, running ones included.")),
         computing_bytes(AddGauge("triad_computing_bytes", "Bytes of requests and replies, queued or in the list.")),
         in_flight_requests(AddGauge("triad_in_flight_requests", "Requests accepted and not yet handed over.")),
-        in_flight_bytes(AddGauge("triad_in_flight_bytes", "Their bytes and those of their replies.")) {
+        in_flight_bytes(AddGauge("triad_in_flight_bytes", "Their bytes and those of their replies.")),
+        loaded_layers(AddGauge("triad_loaded_layers", "Versions of layers that serve.")),
+        layer_weights_bytes(AddGauge("triad_layer_weights_bytes", "Memory of their packed weights.")) {
     auto& requests_family = prometheus::BuildCounter()
                                 .Name("triad_requests_total")
                                 .Help("Answered requests; an item of a stream counts as one.")
@@ -138,6 +159,8 @@ class Metrics::Impl {
   Histogram& reply_seconds;
   Histogram& batch_requests;
   Histogram& batch_tokens;
+  Histogram& forward_batch_requests;
+  Histogram& forward_batch_tokens;
   Counter& flop_executed;
   Counter& flop_needed;
   Counter& request_bytes;
@@ -148,11 +171,14 @@ class Metrics::Impl {
   Gauge& computing_bytes;
   Gauge& in_flight_requests;
   Gauge& in_flight_bytes;
+  Gauge& loaded_layers;
+  Gauge& layer_weights_bytes;
   std::array<std::array<Counter*, kCodes>, kMethods.size()> requests{};
   std::array<Counter*, kRefusals.size()> refusals{};
 
   std::atomic<const Scheduler*> scheduler{nullptr};
   std::atomic<const InFlightLedger*> ledger{nullptr};
+  std::atomic<const LayerStore*> layers{nullptr};
 
  private:
   Histogram& AddHistogram(const std::string& name, const std::string& help,
@@ -192,6 +218,9 @@ void Metrics::OnComputed(const ComputedRequest& request) {
   impl_->compute_seconds.Observe(Seconds(request.compute));
   impl_->flop_executed.Increment(request.flop_executed);
   impl_->flop_needed.Increment(request.flop_needed);
+  if (request.batch_requests == 0) return;
+  impl_->forward_batch_requests.Observe(static_cast<double>(request.batch_requests));
+  impl_->forward_batch_tokens.Observe(static_cast<double>(request.batch_tokens));
 }
 
 void Metrics::OnReplied(Duration reply) { impl_->reply_seconds.Observe(Seconds(reply)); }
@@ -209,9 +238,10 @@ void Metrics::OnRefused(Refusal reason) {
   impl_->refusals[static_cast<size_t>(reason)]->Increment();
 }
 
-void Metrics::WatchLoad(const Scheduler& scheduler, const InFlightLedger& in_flight) {
+void Metrics::WatchLoad(const Scheduler& scheduler, const InFlightLedger& in_flight, const LayerStore& layers) {
   impl_->scheduler = &scheduler;
   impl_->ledger = &in_flight;
+  impl_->layers = &layers;
 }
 
 std::string Metrics::Text() const {
@@ -224,6 +254,11 @@ std::string Metrics::Text() const {
   if (const InFlightLedger* ledger = impl_->ledger) {
     impl_->in_flight_requests.Set(static_cast<double>(ledger->requests()));
     impl_->in_flight_bytes.Set(static_cast<double>(ledger->bytes()));
+  }
+  if (const LayerStore* layers = impl_->layers) {
+    const LayerStore::Totals totals = layers->totals();
+    impl_->loaded_layers.Set(static_cast<double>(totals.layers));
+    impl_->layer_weights_bytes.Set(static_cast<double>(totals.weights_bytes));
   }
   std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
   for (prometheus::MetricFamily& family : CollectProcessMetrics()) families.push_back(std::move(family));

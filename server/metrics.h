@@ -12,9 +12,20 @@
 namespace triad {
 
 class InFlightLedger;
+class LayerStore;
 
 // Methods that are counted; an item of a stream counts like a call of its own.
-enum class Method { kAttend, kAttendStream, kGetServerInfo };
+enum class Method {
+  kAttend,
+  kAttendStream,
+  kForward,
+  kForwardStream,
+  kGetServerInfo,
+  kListLayers,
+  kGetLayer,
+  kLoadLayer,
+  kUnloadLayer
+};
 
 // Constant labels of triad_build_info.
 struct BuildInfo {
@@ -39,6 +50,9 @@ struct ComputedRequest {
   Duration compute{};        // first to last work item
   double flop_executed = 0;  // by its items
   double flop_needed = 0;    // by the answer
+  // Of the requests that shared a layer's projections, told by one of them; 0: this is another, or no Forward.
+  int64_t batch_requests = 0;
+  int64_t batch_tokens = 0;
 };
 
 // Thread-safe. Never blocks for longer than another count takes.
@@ -50,7 +64,7 @@ class Metrics final : public SchedulerObserver {
 
   void OnAnswered(const AnsweredRequest& request);
   void OnComputed(const ComputedRequest& request);
-  // `reply`: computed to handed to the transport, which a slow reader stretches.
+  // `reply`: answered, with whatever code, to taken by the transport, which a slow reader stretches.
   void OnReplied(Duration reply);
   void OnStreamOpened();
   void OnStreamClosed();
@@ -59,9 +73,9 @@ class Metrics final : public SchedulerObserver {
   void OnListed(int64_t tasks, int64_t tokens) override;
   void OnRefused(Refusal reason) override;
 
-  // Where the gauges of load come from at every scrape; both outlive the last Text(). What the scheduler reports
+  // Where the gauges of load come from at every scrape; all outlive the last Text(). What the scheduler reports
   // before, of the warm-up, is not counted.
-  void WatchLoad(const Scheduler& scheduler, const InFlightLedger& in_flight);
+  void WatchLoad(const Scheduler& scheduler, const InFlightLedger& in_flight, const LayerStore& layers);
 
   // The page, in Prometheus' text format. Slow (milliseconds): not for the request path.
   std::string Text() const;

@@ -18,6 +18,10 @@ int64_t PushbackMs(Duration retry_after) {
   return std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(retry_after).count());
 }
 
+void AddRetryPushback(grpc::CallbackServerContext& rpc, Duration retry_after) {
+  rpc.AddTrailingMetadata(kRetryPushbackKey, std::to_string(PushbackMs(retry_after)));
+}
+
 v1::StreamError ToStreamError(const absl::Status& status, Duration retry_after) {
   v1::StreamError error;
   error.set_code(static_cast<int32_t>(status.code()));

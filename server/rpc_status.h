@@ -24,6 +24,9 @@ grpc::Status ToGrpc(const absl::Status& status);
 // Rounded up, so that nobody comes back early; at least 1.
 int64_t PushbackMs(Duration retry_after);
 
+// Tells the caller of what was refused for load when to come back. Before Finish.
+void AddRetryPushback(grpc::CallbackServerContext& rpc, Duration retry_after);
+
 // The same as an item's error; retry_delay only with RESOURCE_EXHAUSTED.
 v1::StreamError ToStreamError(const absl::Status& status, Duration retry_after);
 

@@ -15,6 +15,11 @@
 #include "core/base/mutex.h"
 #include "server/attention_service.h"
 #include "server/http_pages.h"
+#include "server/layer_directory.h"
+#include "server/layer_loader.h"
+#include "server/layer_service.h"
+#include "server/layer_source.h"
+#include "server/layer_store.h"
 #include "server/metrics.h"
 #include "server/server_info.h"
 #include "server/serving_context.h"
@@ -61,6 +66,22 @@ absl::StatusOr<std::unique_ptr<AttentionKernel>> MakeFastKernel(InstructionSet i
   return std::unique_ptr<AttentionKernel>(*std::move(tiled));
 }
 
+// What --layers names, or all that there are.
+absl::StatusOr<std::vector<LayerChoice>> ChooseLayers(const ServerOptions& options) {
+  std::vector<LayerChoice> choices;
+  if (options.layer_dir.empty()) return choices;
+  for (const std::string& text : options.layers) {
+    absl::StatusOr<LayerChoice> choice = ParseLayerChoice("--layers", text);
+    if (!choice.ok()) return choice.status();
+    choices.push_back(*std::move(choice));
+  }
+  if (!options.layers.empty()) return choices;
+  absl::StatusOr<std::vector<std::string>> names = ListLayerNames(options.layer_dir);
+  if (!names.ok()) return absl::Status(names.status().code(), absl::StrCat("--layer_dir: ", names.status().message()));
+  for (std::string& name : *names) choices.push_back({.name = std::move(name)});
+  return choices;
+}
+
 std::string ConfigText(const ServerOptions& options) {
   std::string text;
   for (const auto& [flag, value] : DescribeServerOptions(options)) absl::StrAppend(&text, "--", flag, "=", value, "\n");
@@ -91,8 +112,10 @@ class Server::Impl {
   int64_t in_flight_requests() const { return ledger_.requests(); }
 
  private:
+  LayerHost MakeLayerHost() const { return {.isa = cpu_.used, .kernel = *kernel_, .limits = LimitsOf(options_)}; }
   absl::Status MakeParts(std::unique_ptr<AttentionKernel> kernel);
   absl::Status StartHttp();
+  absl::Status LoadLayers();
   absl::Status StartServing();
   void LogStart() const;
 
@@ -108,8 +131,11 @@ class Server::Impl {
   BuildInfo build_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Scheduler> scheduler_;
+  LayerStore layers_;
+  std::unique_ptr<LayerLoader> loader_;
   std::optional<ServingContext> context_;
-  std::shared_ptr<grpc::Service> service_;
+  std::shared_ptr<grpc::Service> attention_service_;
+  std::shared_ptr<grpc::Service> layer_service_;
   std::unique_ptr<HttpPages> http_;
   std::unique_ptr<Transport> transport_;
 };
@@ -121,6 +147,7 @@ absl::Status Server::Impl::Start(std::unique_ptr<AttentionKernel> kernel) {
   if (is_own_kernel) {
     if (absl::Status status = WarmUp(*context_, cpu_.budget.threads); !status.ok()) return status;
   }
+  if (absl::Status status = LoadLayers(); !status.ok()) return status;
   if (absl::Status status = StartServing(); !status.ok()) return status;
   LogStart();
   return absl::OkStatus();
@@ -147,6 +174,10 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
       Scheduler::Create(SchedulerOptionsOf(options_, cpu_.budget.threads), RealClock(), metrics_.get());
   if (!scheduler.ok()) return scheduler.status();
   scheduler_ = *std::move(scheduler);
+  absl::StatusOr<std::unique_ptr<LayerLoader>> loader =
+      LayerLoader::Create(options_.max_layer_loads, MakeDirectorySource(options_.layer_dir, MakeLayerHost()), layers_);
+  if (!loader.ok()) return loader.status();
+  loader_ = *std::move(loader);
   context_.emplace(ServingContext{.kernels = {.limits = LimitsOf(options_),
                                               .max_reference_work = options_.max_reference_work,
                                               .fast = *kernel_,
@@ -156,8 +187,12 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
                                   .streams = streams_,
                                   .metrics = *metrics_,
                                   .clock = RealClock(),
-                                  .max_stream_items = options_.max_stream_items});
-  service_ = MakeAttentionService(*context_, MakeServerInfo(build_, cpu_.budget.threads, options_));
+                                  .layers = layers_,
+                                  .loader = *loader_,
+                                  .max_stream_items = options_.max_stream_items,
+                                  .allow_layer_admin = options_.allow_layer_admin});
+  layer_service_ = MakeLayerService(*context_);
+  attention_service_ = MakeAttentionService(*context_, MakeServerInfo(build_, cpu_.budget.threads, options_));
   return absl::OkStatus();
 }
 
@@ -178,9 +213,35 @@ absl::Status Server::Impl::StartHttp() {
   return absl::OkStatus();
 }
 
+absl::Status Server::Impl::LoadLayers() {
+  if (options_.demo_layer) {
+    absl::StatusOr<std::shared_ptr<const HostedLayer>> demo = MakeDemoLayer(MakeLayerHost());
+    if (!demo.ok()) return absl::Status(demo.status().code(), absl::StrCat("--demo_layer: ", demo.status().message()));
+    layers_.Publish({.name = kDemoLayerName, .version = kDemoLayerVersion, .layer = *std::move(demo)});
+  }
+  absl::StatusOr<std::vector<LayerChoice>> choices = ChooseLayers(options_);
+  if (!choices.ok()) return choices.status();
+  for (const LayerChoice& choice : *choices) {
+    const absl::StatusOr<LoadedLayer> loaded = loader_->LoadNow(choice);
+    if (!loaded.ok()) return loaded.status();
+    if (options_.demo_layer && loaded->name == kDemoLayerName && loaded->version == kDemoLayerVersion) {
+      return absl::FailedPreconditionError(
+          "--demo_layer hosts a layer of that name and version already: give the folder another, or start with "
+          "--demo_layer=false; was demo@1");
+    }
+  }
+  for (const LoadedLayer& layer : layers_.List()) {
+    log_.Info("layer", {{"name", layer.name},
+                        {"version", absl::StrCat(layer.version)},
+                        {"weights_bytes", absl::StrCat(layer.layer->weights_bytes())}});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Server::Impl::StartServing() {
-  metrics_->WatchLoad(*scheduler_, ledger_);
-  absl::StatusOr<std::unique_ptr<Transport>> transport = Transport::Start(options_, *service_, kAttentionServiceName);
+  metrics_->WatchLoad(*scheduler_, ledger_, layers_);
+  absl::StatusOr<std::unique_ptr<Transport>> transport =
+      Transport::Start(options_, {{kAttentionServiceName, *attention_service_}, {kLayerServiceName, *layer_service_}});
   if (!transport.ok()) return transport.status();
   transport_ = *std::move(transport);
   is_ready_ = true;
@@ -205,6 +266,7 @@ void Server::Impl::BeginDrain() {
   is_ready_ = false;
   transport_->SetNotServing();
   ledger_.BeginDrain();
+  loader_->BeginDrain();
   streams_.BeginDrain();
 }
 
@@ -227,7 +289,9 @@ Server::Impl::~Impl() {
   // Pages first: they look at everything. Then the transport, which cancels the calls that are left and waits for their
   // reactions; the scheduler must still be there for that. Its threads go next, because they use the kernels.
   http_.reset();
+  if (loader_ != nullptr) loader_->BeginDrain();  // or the transport would wait for every load that waits
   transport_.reset();
+  loader_.reset();
   scheduler_.reset();
 }
 

@@ -18,10 +18,10 @@ namespace triad {
 
 class Server {
  public:
-  // Starts everything and returns when it is ready: HTTP pages first (/readyz says 503), then kernels, warm-up, and the
-  // gRPC listeners last. `options` are validated here. `log` outlives the server. `kernel` answers KERNEL_AUTO, without
-  // warm-up; null for the fast one of this machine. Errors name what could not be had: an address, threads, an
-  // instruction set.
+  // Starts everything and returns when it is ready: HTTP pages first (/readyz says 503), then kernels, warm-up,
+  // layers, and the gRPC listeners last. `options` are validated here. `log` outlives the server. `kernel` answers
+  // KERNEL_AUTO, without warm-up; null for the fast one of this machine. Errors name what could not be had: an address,
+  // threads, an instruction set, a layer.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, Log& log,
                                                        std::unique_ptr<AttentionKernel> kernel = nullptr);
 
@@ -37,8 +37,8 @@ class Server {
   void BeginDrain();
 
   // Drains: BeginDrain, waits until everything accepted is answered, then stops listening. True: everything was
-  // answered. False: drain_timeout passed first, and the rest was cancelled. Blocks for at most about drain_timeout.
-  // Once.
+  // answered. False: drain_timeout passed first, and the rest was cancelled. Blocks for at most about drain_timeout;
+  // longer only while a layer is being loaded, which nothing can stop. Once.
   bool Drain();
 
   // Work that is here and not yet answered.

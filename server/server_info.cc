@@ -22,6 +22,7 @@ v1::ServerInfo MakeServerInfo(const BuildInfo& build, int threads, const ServerO
   limits.set_max_batch(options.max_batch);
   limits.set_max_in_flight_requests(options.max_in_flight_requests);
   limits.set_grpc_memory_bytes(options.grpc_memory_bytes);
+  limits.set_max_layer_loads(options.max_layer_loads);
   return info;
 }
 

@@ -11,6 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/layer_name.h"
+#include "server/refuse.h"
 #include "server/server_options_flags.h"
 
 namespace triad {
@@ -24,23 +26,24 @@ constexpr int64_t kMaxTokens = 1 << 24;  // positions stay exact in f32, as ALiB
 constexpr int64_t kReplyFramingBytes =
     256;  // of a reply, around its tensors' data: tags, shapes, timings, an item's id
 
-// absl::flags keeps the last of several --listen flags; ours add up. Gives arguments with all of them joined into one.
-std::vector<std::string> JoinRepeatedListen(absl::Span<char* const> arguments) {
+// absl::flags keeps the last of several flags of one name; --listen and --layers add up. Gives arguments with all flags
+// called `name` joined into one.
+std::vector<std::string> JoinRepeated(absl::string_view name, const std::vector<std::string>& arguments) {
   std::vector<std::string> kept;
-  std::vector<std::string> addresses;
+  std::vector<absl::string_view> values;
+  const std::string with_value = absl::StrCat(name, "=");
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const absl::string_view argument = arguments[i];
-    absl::string_view flag = argument;
+    absl::string_view flag = arguments[i];
     const bool is_flag = absl::ConsumePrefix(&flag, "--") || absl::ConsumePrefix(&flag, "-");
-    if (is_flag && absl::ConsumePrefix(&flag, "listen=")) {
-      addresses.emplace_back(flag);
-    } else if (is_flag && flag == "listen" && i + 1 < arguments.size()) {
-      addresses.emplace_back(arguments[++i]);
+    if (is_flag && absl::ConsumePrefix(&flag, with_value)) {
+      values.push_back(flag);
+    } else if (is_flag && flag == name && i + 1 < arguments.size()) {
+      values.push_back(arguments[++i]);
     } else {
-      kept.emplace_back(argument);
+      kept.push_back(arguments[i]);
     }
   }
-  if (!addresses.empty()) kept.push_back(absl::StrCat("--listen=", absl::StrJoin(addresses, ",")));
+  if (!values.empty()) kept.push_back(absl::StrCat("--", with_value, absl::StrJoin(values, ",")));
   return kept;
 }
 
@@ -59,7 +62,7 @@ absl::Status ApplyEnvironment(const char* const environment[]) {
 }
 
 absl::Status Refuse(absl::string_view flag, absl::string_view rule, const absl::AlphaNum& was) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, " must ", rule, "; was ", was));
+  return RefuseField(absl::StrCat("--", flag), rule, was);
 }
 
 // Host and port of "host:port" or "[v6]:port".
@@ -105,8 +108,10 @@ absl::Status CheckRanges(const ServerOptions& o) {
                          {"max_stream_items", value(o.max_stream_items), 1, kAny},
                          {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
                          {"max_batch_flop", o.max_batch_flop, 1, kAny},
+                         {"max_shared_tokens", value(o.max_shared_tokens), 0, kAny},
                          {"max_inline_flop", o.max_inline_flop, 0, kAny},
-                         {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny}}) {
+                         {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny},
+                         {"max_layer_loads", value(o.max_layer_loads), 1, kAny}}) {
     // Written so that NaN is refused.
     if (r.value >= r.low && r.value <= r.high) continue;
     return Refuse(r.flag,
@@ -157,11 +162,22 @@ absl::Status CheckWords(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckLayers(const ServerOptions& options) {
+  if (!options.layers.empty() && options.layer_dir.empty()) {
+    return Refuse("layer_dir", "be given with --layers", "empty");
+  }
+  for (const std::string& layer : options.layers) {
+    if (absl::StatusOr<LayerChoice> choice = ParseLayerChoice("--layers", layer); !choice.ok()) return choice.status();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]) {
   if (absl::Status status = ApplyEnvironment(environment); !status.ok()) return status;
-  const std::vector<std::string> arguments = JoinRepeatedListen({argv, static_cast<size_t>(argc)});
+  std::vector<std::string> arguments(argv, argv + argc);
+  for (absl::string_view flag : {"listen", "layers"}) arguments = JoinRepeated(flag, arguments);
   absl::StatusOr<ServerOptions> options = ParseServerFlags(arguments);
   if (!options.ok()) return options;
   if (absl::Status status = ValidateServerOptions(*options); !status.ok()) return status;
@@ -169,7 +185,7 @@ absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const ch
 }
 
 absl::Status ValidateServerOptions(const ServerOptions& options) {
-  for (const auto check : {CheckAddresses, CheckRanges, CheckFit, CheckWords}) {
+  for (const auto check : {CheckAddresses, CheckRanges, CheckFit, CheckWords, CheckLayers}) {
     if (absl::Status status = check(options); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -199,6 +215,7 @@ SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
           .max_queue_time = absl::ToChronoNanoseconds(options.max_queue_time),
           .max_batch_tokens = options.max_batch_tokens,
           .max_batch_flop = options.max_batch_flop,
+          .max_shared_tokens = options.max_shared_tokens,
           .max_inline_flop = options.max_inline_flop,
           .max_inline_bytes = options.max_inline_bytes};
 }

@@ -48,8 +48,17 @@ struct ServerOptions {
   // Batching.
   int64_t max_batch_tokens = SchedulerOptions().max_batch_tokens;
   double max_batch_flop = SchedulerOptions().max_batch_flop;
+  int64_t max_shared_tokens = SchedulerOptions().max_shared_tokens;
   double max_inline_flop = SchedulerOptions().max_inline_flop;
   int64_t max_inline_bytes = SchedulerOptions().max_inline_bytes;
+
+  // Layers.
+  std::string layer_dir;  // <layer_dir>/<name>/<version>/; empty: none
+  std::vector<std::string>
+      layers;              // name[@version] to load at the start; empty: the highest version of all that are there
+  bool demo_layer = true;  // hosts "demo", built in
+  bool allow_layer_admin = false;  // LoadLayer and UnloadLayer
+  int64_t max_layer_loads = 16;    // that wait or run at once
 
   // Operation.
   absl::Duration max_connection_age = absl::Minutes(30);
@@ -58,9 +67,9 @@ struct ServerOptions {
   std::string log_format = "text";
 };
 
-// Reads flags and environment ("NAME=value", ending in null). Repeated --listen flags add up. Ends the process with a
-// usage message when a flag is unknown or cannot be parsed, as absl::ParseCommandLine does. INVALID_ARGUMENT: a TRIAD_
-// variable that is no flag, or a value that ValidateServerOptions refuses.
+// Reads flags and environment ("NAME=value", ending in null). Repeated --listen and --layers flags add up. Ends the
+// process with a usage message when a flag is unknown or cannot be parsed, as absl::ParseCommandLine does.
+// INVALID_ARGUMENT: a TRIAD_ variable that is no flag, or a value that ValidateServerOptions refuses.
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]);
 
 // INVALID_ARGUMENT names the flag, the rule and the value; also where two flags do not fit each other.

@@ -51,10 +51,27 @@ ABSL_FLAG(int64_t, max_batch_tokens, Defaults().max_batch_tokens,
           "Most query tokens computed at once; a larger request is computed alone.");
 ABSL_FLAG(double, max_batch_flop, Defaults().max_batch_flop,
           "Most estimated work computed at once, in floating-point operations; a larger request is computed alone.");
+ABSL_FLAG(
+    int64_t, max_shared_tokens, Defaults().max_shared_tokens,
+    "Most tokens of Forward requests that share a layer's projections; a larger request shares with none. 0: none "
+    "share.");
 ABSL_FLAG(double, max_inline_flop, Defaults().max_inline_flop,
           "Largest request that an idle server computes on the thread that received it, in floating-point operations.");
 ABSL_FLAG(int64_t, max_inline_bytes, Defaults().max_inline_bytes,
           "Most bytes of such a request, its reply and its bookkeeping together.");
+ABSL_FLAG(std::string, layer_dir, Defaults().layer_dir,
+          "Folder of hosted layers: <layer_dir>/<name>/<version>/ with layer.textproto and weights.safetensors. Empty: "
+          "none.");
+ABSL_FLAG(Strings, layers, Defaults().layers,
+          "Layers to load from --layer_dir at the start: name or name@version. May be repeated, or hold several "
+          "separated by commas. Empty: the highest "
+          "version of every layer there.");
+ABSL_FLAG(bool, demo_layer, Defaults().demo_layer,
+          "Hosts version 1 of the layer \"demo\", built in: 512 wide, 8 heads of 64, random weights.");
+ABSL_FLAG(bool, allow_layer_admin, Defaults().allow_layer_admin,
+          "Whether clients may load and unload layers (LoadLayer, UnloadLayer).");
+ABSL_FLAG(int64_t, max_layer_loads, Defaults().max_layer_loads,
+          "Most LoadLayer calls waiting and running at once; more are refused with RESOURCE_EXHAUSTED.");
 ABSL_FLAG(absl::Duration, max_connection_age, Defaults().max_connection_age,
           "Age at which a connection is closed, so that clients spread over new replicas. Calls in progress go on.");
 ABSL_FLAG(absl::Duration, max_connection_age_grace, Defaults().max_connection_age_grace,
@@ -87,8 +104,14 @@ void VisitOptions(Options& options, Visit visit) {
   visit(options.grpc_memory_bytes, FLAGS_grpc_memory_bytes);
   visit(options.max_batch_tokens, FLAGS_max_batch_tokens);
   visit(options.max_batch_flop, FLAGS_max_batch_flop);
+  visit(options.max_shared_tokens, FLAGS_max_shared_tokens);
   visit(options.max_inline_flop, FLAGS_max_inline_flop);
   visit(options.max_inline_bytes, FLAGS_max_inline_bytes);
+  visit(options.layer_dir, FLAGS_layer_dir);
+  visit(options.layers, FLAGS_layers);
+  visit(options.demo_layer, FLAGS_demo_layer);
+  visit(options.allow_layer_admin, FLAGS_allow_layer_admin);
+  visit(options.max_layer_loads, FLAGS_max_layer_loads);
   visit(options.max_connection_age, FLAGS_max_connection_age);
   visit(options.max_connection_age_grace, FLAGS_max_connection_age_grace);
   visit(options.drain_timeout, FLAGS_drain_timeout);

@@ -4,6 +4,8 @@
 
 namespace triad {
 
+absl::Status CheckOpen(ServingContext& context) { return CountRefusal(context.ledger.CheckOpen(), context.metrics); }
+
 absl::StatusOr<TaskId> AdmitTask(std::unique_ptr<Task> task, ServingContext& context, InFlightLedger::Hold& hold) {
   absl::StatusOr<InFlightLedger::Hold> acquired = context.ledger.Acquire(task->cost().bytes);
   if (!acquired.ok()) return CountRefusal(acquired.status(), context.metrics);

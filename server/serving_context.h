@@ -6,7 +6,10 @@
 #include "absl/status/statusor.h"
 #include "core/batching/scheduler.h"
 #include "server/attend_task.h"
+#include "server/forward_task.h"
 #include "server/in_flight_ledger.h"
+#include "server/layer_loader.h"
+#include "server/layer_store.h"
 #include "server/metrics.h"
 #include "server/stream_registry.h"
 
@@ -20,12 +23,22 @@ struct ServingContext {
   StreamRegistry& streams;
   Metrics& metrics;
   Clock& clock;
-  int64_t max_stream_items = 1;  // unanswered items at which a stream is read no further
+  LayerStore& layers;
+  LayerLoader& loader;
+  int64_t max_stream_items = 1;    // unanswered items at which a stream is read no further
+  bool allow_layer_admin = false;  // LoadLayer and UnloadLayer
 };
+
+// OK, or UNAVAILABLE once the server drains: asked before anything is decoded.
+absl::Status CheckOpen(ServingContext& context);
 
 // Takes `task` in: its share of the bounds into `hold`, then the task to the scheduler. On OK its Finish will be called
 // once, or has been already (id 0: it was small and ran here). Otherwise it has not been and will not be; codes as
 // InFlightLedger::Acquire and Scheduler::Submit have them. Never blocks.
+//
+// max_in_flight_bytes is obeyed twice. The ledger's count is the stricter one: it keeps a request until its reply has
+// left, the scheduler only until it is computed. So the scheduler's own check never refuses what comes this way; it is
+// there for those who use a scheduler without a ledger.
 absl::StatusOr<TaskId> AdmitTask(std::unique_ptr<Task> task, ServingContext& context, InFlightLedger::Hold& hold);
 
 // Counts what the ledger refused, and passes it on. Refusals of the scheduler reach the metrics by themselves.

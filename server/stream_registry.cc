@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/refuse.h"
 
 namespace triad {
 
 absl::Status StreamRegistry::Add(std::shared_ptr<OpenStream> stream) {
   MutexLock lock(mu_);
-  if (draining_) return absl::UnavailableError("the server is draining; retry on another one");
+  if (draining_) return DrainingError();
   if (static_cast<int64_t>(streams_.size()) >= max_streams_) {
     return absl::ResourceExhaustedError(absl::StrCat("--max_streams = ", max_streams_, " streams are open"));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "server/refuse.h"
 
 namespace triad {
 
@@ -23,7 +24,7 @@ absl::Status FinalStatus(const StreamState& state) {
   if (state.is_broken) return absl::CancelledError("the client went away");
   if (state.is_unreadable) return absl::InvalidArgumentError("a frame of the stream is not a message of its type");
   if (state.is_half_closed) return absl::OkStatus();
-  return absl::UnavailableError("the server is draining; retry on another one");
+  return DrainingError();
 }
 
 absl::StatusOr<Time> ItemDeadline(const google::protobuf::Duration* timeout, Time stream_deadline, Time now) {

@@ -68,13 +68,13 @@ std::string BoundAddress(const std::string& address, int port) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions& options, grpc::Service& service,
-                                                            const std::string& service_name) {
+absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions& options,
+                                                            const std::vector<NamedService>& services) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Configure(options, builder);
-  builder.RegisterService(&service);
+  for (const NamedService& named : services) builder.RegisterService(&named.service);
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     if (const std::optional<std::string> path = UnixSocketPath(options.listen[i])) {
@@ -94,7 +94,9 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions&
   if (server == nullptr) return absl::InternalError("gRPC cannot start a server");
   std::vector<std::string> addresses;
   for (size_t i = 0; i < ports.size(); ++i) addresses.push_back(BoundAddress(options.listen[i], ports[i]));
-  server->GetHealthCheckService()->SetServingStatus(service_name, true);
+  for (const NamedService& named : services) {
+    server->GetHealthCheckService()->SetServingStatus(named.name, true);
+  }
   return std::unique_ptr<Transport>(new Transport(std::move(server), std::move(addresses)));
 }
 

@@ -16,12 +16,17 @@ class Service;
 
 namespace triad {
 
+struct NamedService {
+  std::string name;  // full
+  grpc::Service& service;
+};
+
 class Transport {
  public:
-  // Listens on every options.listen. Borrows `service`. Health is SERVING from the start for "" and `service_name`.
+  // Listens on every options.listen. Borrows the services. Health is SERVING from the start for "" and each of them.
   // FAILED_PRECONDITION or INVALID_ARGUMENT: an address cannot be listened on, and why.
-  static absl::StatusOr<std::unique_ptr<Transport>> Start(const ServerOptions& options, grpc::Service& service,
-                                                          const std::string& service_name);
+  static absl::StatusOr<std::unique_ptr<Transport>> Start(const ServerOptions& options,
+                                                          const std::vector<NamedService>& services);
 
   // As Shutdown without grace.
   ~Transport();

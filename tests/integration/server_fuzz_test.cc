@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/support/server_fixture.h"
+#include "tests/support/server_layers.h"
 #include "tests/support/server_raw_call.h"
 #include "tests/support/server_requests.h"
 
@@ -38,19 +39,23 @@ std::string Damage(std::string bytes, std::mt19937_64& random) {
   return bytes;
 }
 
-void FuzzUnary(const v1::AttendRequest& good, uint64_t seed) {
+// Sends `good`, damaged ones, and now and then `good` again, to a server with `options`.
+template <class Response>
+void FuzzUnary(const char* method, const google::protobuf::Message& good, uint64_t seed,
+               const ServerOptions& options = TestServerOptions()) {
   SCOPED_TRACE(::testing::Message() << "seed " << seed);
-  TestServer server;
+  TestServer server(options);
   const auto channel = server.NewChannel();
   const std::string bytes = good.SerializeAsString();
-  v1::AttendResponse first;
-  ASSERT_TRUE(first.ParseFromString(CallRaw(channel, kAttendMethod, bytes).message));
+  Response first;
+  ASSERT_TRUE(first.ParseFromString(CallRaw(channel, method, bytes).message));
+  ASSERT_FALSE(first.output().data().empty());
   std::mt19937_64 random(seed);
   for (int round = 0; round < kRounds; ++round) {
-    CallRaw(channel, kAttendMethod, Damage(bytes, random));
+    CallRaw(channel, method, Damage(bytes, random));
     if (round % 20 != 0) continue;
-    const RawReply reply = CallRaw(channel, kAttendMethod, bytes);
-    v1::AttendResponse response;
+    const RawReply reply = CallRaw(channel, method, bytes);
+    Response response;
     ASSERT_TRUE(reply.status.ok() && response.ParseFromString(reply.message))
         << "round " << round << ": " << reply.status.error_message();
     ASSERT_EQ(response.output().data(), first.output().data()) << "round " << round;
@@ -65,7 +70,7 @@ TEST(ServerFuzzTest, DamagedRequestsDoNotDisturbTheNext) {
   request.mutable_key_lengths()->add_values(2);
   request.set_return_lse(true);
   request.set_return_weights(true);
-  FuzzUnary(request, /*seed=*/20240131);
+  FuzzUnary<v1::AttendResponse>(kAttendMethod, request, /*seed=*/20240131);
 }
 
 TEST(ServerFuzzTest, DamagedPackedRequestsDoNotDisturbTheNext) {
@@ -76,7 +81,20 @@ TEST(ServerFuzzTest, DamagedPackedRequestsDoNotDisturbTheNext) {
   request.set_layout(v1::PACKED);
   for (int64_t length : {2, 3}) request.mutable_query_lengths()->add_values(length);
   for (int64_t length : {4, 2}) request.mutable_key_lengths()->add_values(length);
-  FuzzUnary(request, /*seed=*/20240201);
+  FuzzUnary<v1::AttendResponse>(kAttendMethod, request, /*seed=*/20240201);
+}
+
+TEST(ServerFuzzTest, DamagedForwardsDoNotDisturbTheNext) {
+  const TemporaryFolder directory;
+  WriteSmallLayer(directory.path(), "small", 1, 1);
+  ServerOptions options = TestServerOptions();
+  options.layer_dir = directory.path().string();
+  v1::ForwardRequest request = MakeForwardRequest("small", 1, {.batch = 2, .tokens = 3});
+  request.set_version(1);
+  for (int64_t length : {3, 1}) request.mutable_lengths()->add_values(length);
+  request.set_return_lse(true);
+  request.set_return_weights(true);
+  FuzzUnary<v1::ForwardResponse>(kForwardMethod, request, /*seed=*/20240203, options);
 }
 
 TEST(ServerFuzzTest, DamagedFramesEndAtMostTheirStream) {

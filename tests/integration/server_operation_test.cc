@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/server_fixture.h"
@@ -18,6 +20,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kServiceName[] = "triad.v1.AttentionService";
+constexpr char kLayerService[] = "triad.v1.LayerService";
 
 // grpc.health.v1.HealthCheckRequest {service}; its field 1.
 std::string HealthRequest(const std::string& service) {
@@ -27,12 +30,13 @@ std::string HealthRequest(const std::string& service) {
 const std::string kServing("\x08\x01", 2);
 const std::string kNotServing("\x08\x02", 2);
 
-TEST(ServerHealthTest, ServesTheServerAndTheServiceAndKnowsNoOther) {
+TEST(ServerHealthTest, ServesTheServerAndItsServicesAndKnowsNoOther) {
   TestServer server;
   const auto channel = server.NewChannel();
   const std::string check = "/grpc.health.v1.Health/Check";
   EXPECT_EQ(CallRaw(channel, check, HealthRequest("")).message, kServing);
   EXPECT_EQ(CallRaw(channel, check, HealthRequest(kServiceName)).message, kServing);
+  EXPECT_EQ(CallRaw(channel, check, HealthRequest(kLayerService)).message, kServing);
   EXPECT_EQ(CallRaw(channel, check, HealthRequest("triad.v1.Other")).status.error_code(), grpc::NOT_FOUND);
 }
 
@@ -53,7 +57,8 @@ TEST(ServerReflectionTest, ListsTheServices) {
   TestServer server;
   RawCall reflection(server.NewChannel(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
   ASSERT_TRUE(reflection.Write("\x3a\x01*"));  // ServerReflectionRequest {list_services = "*"}, its field 7
-  EXPECT_THAT(reflection.Read().value_or(""), AllOf(HasSubstr(kServiceName), HasSubstr("grpc.health.v1.Health")));
+  EXPECT_THAT(reflection.Read().value_or(""),
+              AllOf(HasSubstr(kServiceName), HasSubstr(kLayerService), HasSubstr("grpc.health.v1.Health")));
   reflection.WritesDone();
   EXPECT_TRUE(reflection.Finish().ok());
 }
@@ -80,13 +85,30 @@ TEST(ServerPagesTest, MetricsAreThereFromTheStart) {
   TestServer server;
   const auto [status, page] = server.Page("/metrics");
   EXPECT_EQ(status, 200);
-  for (const char* series :
-       {R"(triad_requests_total{code="OK",method="Attend"} 0)",
-        R"(triad_requests_total{code="UNAVAILABLE",method="AttendStream"} 0)",
-        R"(triad_refusals_total{reason="queue_time"} 0)", "triad_request_seconds_count 0",
-        "triad_queue_seconds_count 0", "triad_compute_seconds_count 0", "triad_reply_seconds_count 0",
-        "triad_queued_requests 0", "triad_in_flight_bytes 0", "triad_flop_needed_total 0", "triad_open_streams 0",
-        "triad_build_info{", "process_cpu_seconds_total", "process_resident_memory_bytes"}) {
+  for (const char* series : {R"(triad_requests_total{code="OK",method="Attend"} 0)",
+                             R"(triad_requests_total{code="UNAVAILABLE",method="AttendStream"} 0)",
+                             R"(triad_requests_total{code="OK",method="Forward"} 0)",
+                             R"(triad_requests_total{code="NOT_FOUND",method="ForwardStream"} 0)",
+                             R"(triad_requests_total{code="PERMISSION_DENIED",method="LoadLayer"} 0)",
+                             R"(triad_requests_total{code="OK",method="UnloadLayer"} 0)",
+                             R"(triad_requests_total{code="OK",method="ListLayers"} 0)",
+                             R"(triad_requests_total{code="OK",method="GetLayer"} 0)",
+                             "triad_loaded_layers 0",
+                             "triad_layer_weights_bytes 0",
+                             "triad_forward_batch_requests_count 0",
+                             "triad_forward_batch_tokens_count 0",
+                             R"(triad_refusals_total{reason="queue_time"} 0)",
+                             "triad_request_seconds_count 0",
+                             "triad_queue_seconds_count 0",
+                             "triad_compute_seconds_count 0",
+                             "triad_reply_seconds_count 0",
+                             "triad_queued_requests 0",
+                             "triad_in_flight_bytes 0",
+                             "triad_flop_needed_total 0",
+                             "triad_open_streams 0",
+                             "triad_build_info{",
+                             "process_cpu_seconds_total",
+                             "process_resident_memory_bytes"}) {
     EXPECT_THAT(page, HasSubstr(series));
   }
 }
@@ -106,6 +128,7 @@ TEST(ServerPagesTest, MetricsCountCalls) {
   EXPECT_EQ(server.Metric(R"(triad_requests_total{code="INVALID_ARGUMENT",method="Attend"})"), 1);
   EXPECT_EQ(server.Metric("triad_request_seconds_count"), 4);
   EXPECT_EQ(server.Metric("triad_compute_seconds_count"), 3);
+  while (server.Metric("triad_reply_seconds_count") < 4) std::this_thread::yield();  // counted after the reply has left
   EXPECT_EQ(server.Metric("triad_request_bytes_total"), 3.0 * static_cast<double>(good.ByteSizeLong()));
   // 2 * (8 + 8) for each of 16 * 16 pairs and 2 heads.
   EXPECT_EQ(server.Metric("triad_flop_needed_total"), 3.0 * 32 * 256 * 2);
@@ -117,6 +140,15 @@ TEST(ServerPagesTest, ConfigIsTheEffectiveOne) {
   options.max_batch = 77;
   TestServer server(options);
   EXPECT_THAT(server.Page("/configz").second, AllOf(HasSubstr("--max_batch=77\n"), HasSubstr("--threads=2\n")));
+}
+
+TEST(ServerPagesTest, ConnectionsThatSayNothingDoNotStarveTheProbe) {
+  TestServer server;
+  // More than the pages have threads (http_pages.cc).
+  constexpr int kSilent = 24;
+  std::vector<SilentConnection> silent;
+  for (int i = 0; i < kSilent; ++i) silent.emplace_back(server.server().http_address());
+  EXPECT_EQ(server.Page("/healthz").first, 200);
 }
 
 TEST(ServerPagesTest, AnyOtherPathIsNotFound) {

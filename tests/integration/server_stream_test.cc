@@ -3,6 +3,7 @@
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -279,6 +280,24 @@ TEST_F(ServerStreamTest, AFrameThatIsNoMessageEndsTheStreamAfterItsAnswers) {
   const grpc::Status status = call.Finish();
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("frame"));
+}
+
+TEST_F(ServerStreamTest, AFrameThatIsNoMessageIsNeverTakenForAHalfClose) {
+  Start();
+  // Fields that parse, then garbage: what the parser leaves behind must look like no mark of the server's.
+  v1::AttendStreamRequest frame;
+  frame.set_request_id(std::numeric_limits<uint64_t>::max());
+  const std::string unknown("\x9a\x06\x00", 3);  // field 99, empty
+  const std::string field_zero("\x02\x00", 2);   // field 0, which no message has
+  for (const std::string& head : {std::string(), frame.SerializeAsString(), unknown}) {
+    for (const std::string& tail : {field_zero, std::string(20, '\xff')}) {
+      RawCall call(server_->NewChannel(), kAttendStreamMethod);
+      ASSERT_TRUE(call.Write(head + tail));
+      EXPECT_EQ(call.Read(), std::nullopt);
+      EXPECT_EQ(call.Finish().error_code(), grpc::INVALID_ARGUMENT) << head.size() << " bytes, then " << tail.size();
+    }
+  }
+  EXPECT_TRUE(Close().ok());
 }
 
 TEST_F(ServerStreamTest, AnsweredWhileTheServerDrainsThenUnavailable) {

@@ -18,12 +18,6 @@
 namespace triad {
 namespace {
 
-std::filesystem::path MakeFolder() {
-  std::string name = std::filesystem::temp_directory_path() / "triad-test-XXXXXX";
-  TRIAD_CHECK(mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
-  return name;
-}
-
 std::unique_ptr<Server> StartOrDie(ServerOptions options, Log& log, std::unique_ptr<AttentionKernel> kernel) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log, std::move(kernel));
   if (!server.ok()) std::fprintf(stderr, "the server cannot start: %s\n", server.status().ToString().c_str());
@@ -31,8 +25,8 @@ std::unique_ptr<Server> StartOrDie(ServerOptions options, Log& log, std::unique_
   return *std::move(server);
 }
 
-// Everything that `address` (IPv4 host:port) answers to `request`, until it closes.
-std::string Exchange(const std::string& address, const std::string& request) {
+// A socket that is connected to `address` (IPv4 host:port).
+int Connect(const std::string& address) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(address, ':');
   int port = 0;
   TRIAD_CHECK(absl::SimpleAtoi(parts.second, &port), "a bound address has a port");
@@ -41,12 +35,19 @@ std::string Exchange(const std::string& address, const std::string& request) {
   name.sin_port = htons(static_cast<uint16_t>(port));
   inet_pton(AF_INET, parts.first.c_str(), &name.sin_addr);
   const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  TRIAD_CHECK(connect(connection, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0,
+              "a server that listens takes a connection");
+  return connection;
+}
+
+// Everything that `address` answers to `request`, until it closes.
+std::string Exchange(const std::string& address, const std::string& request) {
+  const int connection = Connect(address);
   std::string reply;
-  if (connect(connection, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0) {
-    send(connection, request.data(), request.size(), MSG_NOSIGNAL);
-    char chunk[4096];
-    for (ssize_t got; (got = recv(connection, chunk, sizeof(chunk), 0)) > 0;)
-      reply.append(chunk, static_cast<size_t>(got));
+  send(connection, request.data(), request.size(), MSG_NOSIGNAL);
+  char chunk[4096];
+  for (ssize_t got; (got = recv(connection, chunk, sizeof(chunk), 0)) > 0;) {
+    reply.append(chunk, static_cast<size_t>(got));
   }
   close(connection);
   return reply;
@@ -54,24 +55,37 @@ std::string Exchange(const std::string& address, const std::string& request) {
 
 }  // namespace
 
+TemporaryFolder::TemporaryFolder() {
+  std::string name = std::filesystem::temp_directory_path() / "triad-test-XXXXXX";
+  TRIAD_CHECK(mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+SilentConnection::SilentConnection(const std::string& address) : socket_(Connect(address)) {}
+SilentConnection::~SilentConnection() {
+  if (socket_ >= 0) close(socket_);
+}
+
 ServerOptions TestServerOptions() {
   ServerOptions options;
   options.listen.clear();
   options.http_listen = "127.0.0.1:0";
   options.threads = 2;
+  options.demo_layer = false;
   return options;
 }
 
 TestServer::TestServer(ServerOptions options, std::unique_ptr<AttentionKernel> kernel)
-    : folder_(MakeFolder()), sink_(std::fopen("/dev/null", "w")), log_(LogFormat::kText, sink_) {
-  if (options.listen.empty()) options.listen = {absl::StrCat("unix:", (folder_ / "server.sock").string())};
+    : sink_(std::fopen("/dev/null", "w")), log_(LogFormat::kText, sink_) {
+  if (options.listen.empty()) options.listen = {absl::StrCat("unix:", (folder() / "server.sock").string())};
   server_ = StartOrDie(std::move(options), log_, std::move(kernel));
 }
 
 TestServer::~TestServer() {
   server_.reset();
   std::fclose(sink_);
-  std::filesystem::remove_all(folder_);
 }
 
 std::shared_ptr<grpc::Channel> TestServer::NewChannel(grpc::ChannelArguments arguments) const {
@@ -83,6 +97,10 @@ std::shared_ptr<grpc::Channel> TestServer::NewChannel(grpc::ChannelArguments arg
 
 std::unique_ptr<v1::AttentionService::Stub> TestServer::NewStub() const {
   return v1::AttentionService::NewStub(NewChannel());
+}
+
+std::unique_ptr<v1::LayerService::Stub> TestServer::NewLayerStub() const {
+  return v1::LayerService::NewStub(NewChannel());
 }
 
 std::pair<int, std::string> TestServer::Page(const std::string& path) const {

@@ -8,17 +8,43 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/attention/attention_kernel.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "server/server_options.h"
 #include "triad/v1/attention.grpc.pb.h"
+#include "triad/v1/layer.grpc.pb.h"
 
 namespace triad {
 
-// Options that suit tests: two compute threads, free ports. An empty `listen` is a Unix socket in a folder of the
-// test's own.
+// An empty folder of the test's own, removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A TCP connection that never says anything, to `address` (IPv4 host:port).
+class SilentConnection {
+ public:
+  explicit SilentConnection(const std::string& address);
+  ~SilentConnection();
+  SilentConnection(SilentConnection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+
+ private:
+  int socket_;
+};
+
+// Options that suit tests: two compute threads, free ports, no layers. An empty `listen` is a Unix socket in a folder
+// of the test's own.
 ServerOptions TestServerOptions();
 
 // Starts in the constructor, which ends the process with the reason when it cannot; stops and removes its folder in the
@@ -34,11 +60,12 @@ class TestServer {
   // Address of the first listener, as gRPC and the client library take it.
   const std::string& target() const { return server_->addresses().front(); }
   // Removed at the end.
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
 
   // A connection of its own, without message limits.
   std::shared_ptr<grpc::Channel> NewChannel(grpc::ChannelArguments arguments = {}) const;
   std::unique_ptr<v1::AttentionService::Stub> NewStub() const;
+  std::unique_ptr<v1::LayerService::Stub> NewLayerStub() const;
 
   // GET of an HTTP page: status code and body.
   std::pair<int, std::string> Page(const std::string& path) const;
@@ -48,7 +75,7 @@ class TestServer {
   void Stop() { server_.reset(); }
 
  private:
-  const std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::FILE* const sink_;  // takes the log
   Log log_;
   std::unique_ptr<Server> server_;

@@ -31,15 +31,22 @@ v1::AttendRequest OneItemRequest(uint64_t seed) {
   return MakeRequest({.q_len = 1, .kv_len = 3, .heads = 1, .kv_heads = 1}, seed);
 }
 
-v1::Tensor ZeroTensor(const std::vector<int64_t>& shape) {
+v1::Tensor ZeroTensor(const std::vector<int64_t>& shape, v1::DataType dtype) {
   v1::Tensor tensor;
-  tensor.set_dtype(v1::FLOAT32);
-  size_t bytes = sizeof(float);
+  tensor.set_dtype(dtype);
+  size_t bytes = dtype == v1::BOOL ? 1 : dtype == v1::FLOAT32 ? 4 : 2;
   for (int64_t dim : shape) {
     tensor.add_shape(dim);
     bytes *= static_cast<size_t>(dim);
   }
   tensor.mutable_data()->resize(bytes);
+  return tensor;
+}
+
+v1::Tensor NormalTensor(const std::vector<int64_t>& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  v1::Tensor tensor;
+  Fill(random, shape, tensor);
   return tensor;
 }
 

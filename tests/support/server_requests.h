@@ -24,8 +24,11 @@ v1::AttendRequest MakeRequest(const RequestShape& shape, uint64_t seed);
 // One query, one head: a single work item of the reference and gate kernels.
 v1::AttendRequest OneItemRequest(uint64_t seed = 1);
 
-// A FLOAT32 tensor of zeros.
-v1::Tensor ZeroTensor(const std::vector<int64_t>& shape);
+// A tensor of zeros.
+v1::Tensor ZeroTensor(const std::vector<int64_t>& shape, v1::DataType dtype = v1::FLOAT32);
+
+// A FLOAT32 tensor of values normally distributed from `seed`.
+v1::Tensor NormalTensor(const std::vector<int64_t>& shape, uint64_t seed);
 
 // The elements of a FLOAT32 tensor.
 std::vector<float> Floats(const v1::Tensor& tensor);

@@ -5,6 +5,9 @@
 
 #include <string>
 
+#include "server/decode_fields.h"
+#include "tests/support/server_requests.h"
+
 namespace triad {
 namespace {
 
@@ -13,17 +16,11 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMaxBatch = 4;
 
-void Set(v1::Tensor& tensor, v1::DataType dtype, const std::vector<int64_t>& shape, size_t bytes) {
-  tensor.set_dtype(dtype);
-  tensor.mutable_shape()->Assign(shape.begin(), shape.end());
-  tensor.mutable_data()->assign(bytes, '\0');
-}
-
 v1::AttendRequest GoodRequest() {
   v1::AttendRequest message;
-  Set(*message.mutable_query(), v1::BFLOAT16, {1, 2, 3, 4}, 48);
-  Set(*message.mutable_key(), v1::BFLOAT16, {1, 5, 3, 4}, 120);
-  Set(*message.mutable_value(), v1::BFLOAT16, {1, 5, 3, 4}, 120);
+  *message.mutable_query() = ZeroTensor({1, 2, 3, 4}, v1::BFLOAT16);
+  *message.mutable_key() = ZeroTensor({1, 5, 3, 4}, v1::BFLOAT16);
+  *message.mutable_value() = ZeroTensor({1, 5, 3, 4}, v1::BFLOAT16);
   return message;
 }
 
@@ -61,8 +58,8 @@ TEST(DecodeAttendTest, CarriesEveryOption) {
   message.add_alibi_slopes(0.5f);
   message.set_alibi(true);
   message.add_sinks(-1);
-  Set(*message.mutable_keep(), v1::BOOL, {1, 1, 1, 5}, 5);
-  Set(*message.mutable_bias(), v1::FLOAT32, {1, 1, 1, 5}, 20);
+  *message.mutable_keep() = ZeroTensor({1, 1, 1, 5}, v1::BOOL);
+  *message.mutable_bias() = ZeroTensor({1, 1, 1, 5}, v1::FLOAT32);
   message.mutable_key_lengths()->add_values(3);
   message.set_return_lse(true);
   message.set_return_weights(true);
@@ -97,8 +94,8 @@ TEST(DecodeAttendTest, BoundsLengthsBeforeCopyingThem) {
 }
 
 TEST(DecodeTensorTest, NamesFieldRuleAndValue) {
-  v1::Tensor tensor;
-  Set(tensor, v1::FLOAT16, {2, 3}, 13);
+  v1::Tensor tensor = ZeroTensor({2, 3}, v1::FLOAT16);
+  tensor.mutable_data()->push_back('\0');
   const auto decoded = DecodeTensor("bias", tensor);
   EXPECT_EQ(std::string(decoded.status().message()),
             "bias.data must have the 12 bytes of FLOAT16 [2, 3]; was 13 bytes");

@@ -72,6 +72,14 @@ TEST_F(ServerOptionsTest, ListenMayBeRepeatedOrHoldSeveral) {
   ASSERT_TRUE(from_environment.ok());
 }
 
+TEST_F(ServerOptionsTest, LayersMayBeRepeatedOrHoldSeveral) {
+  const auto options = Load({"--layer_dir=/layers", "--layers=a,b/c@2", "--layers", "d@1"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->layers, ElementsAre("a", "b/c@2", "d@1"));
+  EXPECT_TRUE(options->demo_layer);
+  EXPECT_FALSE(options->allow_layer_admin);
+}
+
 TEST_F(ServerOptionsTest, RefusesPositionalArguments) { EXPECT_FALSE(Load({"serve"}).ok()); }
 
 TEST_F(ServerOptionsTest, UnknownFlagEndsTheProcess) {
@@ -123,6 +131,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadOption{"NanFlop", [](ServerOptions& o) { o.max_batch_flop = std::numeric_limits<double>::quiet_NaN(); },
                   "--max_batch_flop"},
         BadOption{"NoStreamItems", [](ServerOptions& o) { o.max_stream_items = 0; }, "--max_stream_items"},
+        BadOption{"LayersWithoutDirectory", [](ServerOptions& o) { o.layers = {"a"}; }, "--layer_dir"},
+        BadOption{"LayerNameThatLeadsOut",
+                  [](ServerOptions& o) {
+                    o.layer_dir = "/layers";
+                    o.layers = {"../a"};
+                  },
+                  "--layers"},
+        BadOption{"NoLayerLoads", [](ServerOptions& o) { o.max_layer_loads = 0; }, "--max_layer_loads"},
         BadOption{"LogFormat", [](ServerOptions& o) { o.log_format = "xml"; }, "xml"},
         BadOption{"InstructionSet", [](ServerOptions& o) { o.instruction_set = "mmx"; }, "mmx"}),
     [](const ::testing::TestParamInfo<BadOption>& tested) { return std::string(tested.param.name); });

@@ -1,0 +1,139 @@
+#include "server/layer_loader.h"
+
+#include <pthread.h>
+
+#include <deque>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/mutex.h"
+#include "server/refuse.h"
+
+namespace triad {
+namespace {
+
+absl::Status About(const LayerChoice& choice, const absl::Status& status) {
+  return absl::Status(
+      status.code(), absl::StrCat("layer ", choice.name, choice.version ? absl::StrCat("@", *choice.version) : "", ": ",
+                                  status.message()));
+}
+
+class ThreadLoader final : public LayerLoader {
+ public:
+  ThreadLoader(int64_t max_loads, std::unique_ptr<LayerSource> source, LayerStore& store)
+      : max_loads_(max_loads), source_(std::move(source)), store_(store) {}
+  ~ThreadLoader() override {
+    BeginDrain();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Once, before anything else. Throws std::system_error.
+  void StartThread() {
+    thread_ = std::thread([this] { Loop(); });
+    pthread_setname_np(thread_.native_handle(), "triad-layers");
+  }
+
+  absl::StatusOr<LoadedLayer> LoadNow(const LayerChoice& choice) override {
+    try {
+      absl::StatusOr<LoadedLayer> loaded = Load(choice);
+      if (!loaded.ok()) return About(choice, loaded.status());
+      return loaded;
+    } catch (const std::exception& error) {  // std::bad_alloc: sizes are a file's
+      return About(choice, absl::ResourceExhaustedError(absl::StrCat("no memory to load it: ", error.what())));
+    }
+  }
+
+  absl::Status Submit(LayerChoice choice, Done done) override {
+    MutexLock lock(mu_);
+    if (is_draining_) return DrainingError();
+    const auto loads = static_cast<int64_t>(waiting_.size()) + (is_loading_ ? 1 : 0);
+    if (loads >= max_loads_) {
+      return absl::ResourceExhaustedError(absl::StrCat("--max_layer_loads = ", max_loads_, " loads wait or run"));
+    }
+    waiting_.push_back({std::move(choice), std::move(done)});
+    changed_.Signal();
+    return absl::OkStatus();
+  }
+
+  void BeginDrain() override {
+    std::deque<Waiting> dropped;
+    {
+      MutexLock lock(mu_);
+      is_draining_ = true;
+      dropped.swap(waiting_);
+      changed_.Signal();
+    }
+    for (Waiting& load : dropped) load.done(DrainingError());
+  }
+
+ private:
+  struct Waiting {
+    LayerChoice choice;
+    Done done;
+  };
+
+  absl::StatusOr<LoadedLayer> Load(const LayerChoice& choice) {
+    // A version that serves needs no folder: it may be built in, or its folder gone.
+    if (choice.version) {
+      if (absl::StatusOr<LoadedLayer> serving = store_.Find(choice.name, choice.version); serving.ok()) return serving;
+    }
+    absl::StatusOr<LayerFolder> folder = source_->Find(choice);
+    if (!folder.ok()) return folder.status();
+    if (absl::StatusOr<LoadedLayer> serving = store_.Find(folder->name, folder->version); serving.ok()) return serving;
+    absl::StatusOr<std::shared_ptr<const HostedLayer>> layer = source_->Read(*folder);
+    if (!layer.ok()) return layer.status();
+    LoadedLayer loaded{.name = folder->name, .version = folder->version, .layer = *std::move(layer)};
+    store_.Publish(loaded);  // nobody else adds to the store once it serves
+    return loaded;
+  }
+
+  void Loop() {
+    for (;;) {
+      Waiting next;
+      {
+        MutexLock lock(mu_);
+        while (waiting_.empty() && !is_draining_) changed_.Wait(mu_);
+        if (waiting_.empty()) return;
+        next = std::move(waiting_.front());
+        waiting_.pop_front();
+        is_loading_ = true;
+      }
+      absl::StatusOr<LoadedLayer> loaded = LoadNow(next.choice);
+      {
+        MutexLock lock(mu_);
+        is_loading_ = false;  // before anyone is told: who hears of this one may ask for the next
+      }
+      next.done(std::move(loaded));
+    }
+  }
+
+  const int64_t max_loads_;
+  const std::unique_ptr<LayerSource> source_;
+  LayerStore& store_;
+
+  Mutex mu_;  // guards all below but the thread
+  CondVar changed_;
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mu_);  // oldest first
+  bool is_loading_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LayerLoader>> LayerLoader::Create(int64_t max_loads, std::unique_ptr<LayerSource> source,
+                                                                 LayerStore& store) {
+  auto loader = std::make_unique<ThreadLoader>(max_loads, std::move(source), store);
+  try {
+    loader->StartThread();
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot start a thread for layers: ", error.what()));
+  }
+  return std::unique_ptr<LayerLoader>(std::move(loader));
+}
+
+}  // namespace triad

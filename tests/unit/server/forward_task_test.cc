@@ -1,0 +1,233 @@
+#include "server/forward_task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/attention/reference_attention.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/server_layers.h"
+#include "tests/support/server_requests.h"
+
+namespace triad {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+// One request and its task.
+struct Exchange {
+  v1::ForwardRequest request;
+  v1::ForwardResponse response;
+  std::unique_ptr<ForwardTask> task;
+  int done_calls = 0;
+  absl::StatusCode code = absl::StatusCode::kUnknown;
+  ComputedRequest effort;
+};
+
+class ForwardTaskTest : public ::testing::Test {
+ protected:
+  ForwardTaskTest() {
+    layers_.Publish({.name = "small", .version = 1, .layer = MakeSmallLayer(1)});
+    layers_.Publish({.name = "small", .version = 2, .layer = MakeSmallLayer(2)});
+  }
+
+  // The status of Create, for a request that is kept in `exchange`.
+  absl::Status Make(const v1::ForwardRequest& request, Exchange& exchange) {
+    exchange.request = request;
+    ForwardJob job{.request = exchange.request,
+                   .response = exchange.response,
+                   .received = clock_.Now(),
+                   .done = [&exchange](absl::Status status, const ComputedRequest& effort) {
+                     ++exchange.done_calls;
+                     exchange.code = status.code();
+                     exchange.effort = effort;
+                   }};
+    absl::StatusOr<std::unique_ptr<ForwardTask>> task =
+        ForwardTask::Create(std::move(job), {.limits = {}, .kernel = kernel_, .layers = layers_}, clock_);
+    if (task.ok()) exchange.task = *std::move(task);
+    return task.status();
+  }
+  void MakeGood(const v1::ForwardRequest& request, Exchange& exchange) {
+    const absl::Status status = Make(request, exchange);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  // Runs every item of every stage as the scheduler would, then ends `leader` and whom it computed.
+  void Run(Exchange& leader, const std::vector<Exchange*>& sharers = {}) {
+    if (!sharers.empty()) {
+      std::vector<Task*> others;
+      for (Exchange* sharer : sharers) others.push_back(sharer->task.get());
+      leader.task->Share(others);
+    }
+    do {
+      for (int64_t item = 0; item < leader.task->item_count(); ++item) {
+        scratch_.Reset();
+        const absl::Status status = leader.task->RunItem(item, scratch_);
+        ASSERT_TRUE(status.ok()) << status;
+      }
+    } while (leader.task->NextStage());
+    const TaskTimes times{clock_.Now(), clock_.Now() + std::chrono::seconds(1), clock_.Now() + std::chrono::seconds(3)};
+    leader.task->Finish(absl::OkStatus(), times);
+    leader.task.reset();
+    for (Exchange* sharer : sharers) sharer->task->Finish(absl::OkStatus(), times);
+  }
+
+  FakeClock clock_;
+  LayerStore layers_;
+  ReferenceAttention kernel_;
+  Scratch scratch_;
+};
+
+TEST_F(ForwardTaskTest, AnswersWithShapeVersionAndTimings) {
+  Exchange exchange;
+  v1::ForwardRequest request = MakeForwardRequest("small", 1, {.batch = 2, .tokens = 3});
+  request.set_return_lse(true);
+  request.set_return_weights(true);
+  MakeGood(request, exchange);
+  Run(exchange);
+  EXPECT_EQ(exchange.done_calls, 1);
+  EXPECT_EQ(exchange.code, absl::StatusCode::kOk);
+  const v1::ForwardResponse& response = exchange.response;
+  EXPECT_THAT(response.output().shape(), ElementsAre(2, 3, kSmallDim));
+  EXPECT_THAT(response.lse().shape(), ElementsAre(2, 2, 3));
+  EXPECT_THAT(response.weights().shape(), ElementsAre(2, 2, 3, 3));
+  EXPECT_EQ(response.version(), 2);
+  EXPECT_EQ(response.timings().queue_ns(), 1'000'000'000);
+  EXPECT_EQ(response.timings().compute_ns(), 2'000'000'000);
+  EXPECT_EQ(response.timings().batch_requests(), 1);
+  EXPECT_EQ(response.timings().batch_tokens(), 6);
+}
+
+TEST_F(ForwardTaskTest, WhatIsNotLoadedIsNotFound) {
+  Exchange exchange;
+  EXPECT_TRUE(absl::IsNotFound(Make(MakeForwardRequest("other", 1), exchange)));
+  v1::ForwardRequest request = MakeForwardRequest("small", 1);
+  request.set_version(3);
+  EXPECT_TRUE(absl::IsNotFound(Make(request, exchange)));
+  EXPECT_EQ(exchange.done_calls, 0);
+}
+
+TEST_F(ForwardTaskTest, WhoWaitsOrIsRefusedHasNoReply) {
+  Exchange exchange;
+  MakeGood(MakeForwardRequest("small", 1), exchange);
+  EXPECT_EQ(exchange.response.output().data().size(), 0u);
+  exchange.task->Finish(absl::CancelledError("gone"), {});
+  EXPECT_EQ(exchange.done_calls, 1);
+  EXPECT_EQ(exchange.code, absl::StatusCode::kCancelled);
+  EXPECT_EQ(exchange.response.output().data().size(), 0u);
+}
+
+TEST_F(ForwardTaskTest, CostCountsRequestReplyActivationsAndWork) {
+  Exchange one;
+  Exchange two;
+  MakeGood(MakeForwardRequest("small", 1, {.tokens = 64}), one);
+  MakeGood(MakeForwardRequest("small", 1, {.batch = 2, .tokens = 64}), two);
+  const TaskCost cost = one.task->cost();
+  const int64_t tensor = 64 * kSmallDim * 4;
+  EXPECT_EQ(cost.tokens, 64);
+  EXPECT_GE(cost.bytes, tensor + 2 * tensor + 3 * tensor) << "input, output twice, query, key and value";
+  // Four products of 64 x 16 x 16, and the attention's.
+  EXPECT_GE(cost.flop, 4 * 2.0 * 64 * kSmallDim * kSmallDim + 4.0 * 64 * 64 * kSmallDim);
+  EXPECT_EQ(two.task->cost().tokens, 128);
+  EXPECT_DOUBLE_EQ(two.task->cost().flop, 2 * cost.flop);
+}
+
+TEST_F(ForwardTaskTest, SharesWithinOneVersionOfOneLayer) {
+  Exchange latest;
+  Exchange second;
+  Exchange first;
+  MakeGood(MakeForwardRequest("small", 1), latest);
+  v1::ForwardRequest request = MakeForwardRequest("small", 1);
+  request.set_version(2);
+  MakeGood(request, second);
+  request.set_version(1);
+  MakeGood(request, first);
+  EXPECT_NE(latest.task->share_key(), nullptr);
+  EXPECT_EQ(latest.task->share_key(), second.task->share_key());
+  EXPECT_NE(latest.task->share_key(), first.task->share_key());
+}
+
+TEST_F(ForwardTaskTest, TogetherEqualsAloneByteForByte) {
+  std::vector<v1::ForwardRequest> requests;
+  for (int64_t tokens : {1, 5, 17}) {
+    requests.push_back(MakeForwardRequest("small", static_cast<uint64_t>(tokens), {.batch = 2, .tokens = tokens}));
+    requests.back().set_return_lse(true);
+    requests.back().set_return_weights(true);
+    requests.back().mutable_lengths()->add_values(tokens);
+    requests.back().mutable_lengths()->add_values(tokens / 2);
+  }
+  std::vector<Exchange> alone(requests.size());
+  std::vector<Exchange> together(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    MakeGood(requests[i], alone[i]);
+    Run(alone[i]);
+    MakeGood(requests[i], together[i]);
+  }
+  Run(together[0], {&together[1], &together[2]});
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(together[i].response.output().data(), alone[i].response.output().data()) << "request " << i;
+    EXPECT_EQ(together[i].response.lse().data(), alone[i].response.lse().data()) << "request " << i;
+    EXPECT_EQ(together[i].response.weights().data(), alone[i].response.weights().data()) << "request " << i;
+    EXPECT_EQ(together[i].response.timings().batch_requests(), 3);
+    EXPECT_EQ(together[i].response.timings().batch_tokens(), 1 + 0 + 5 + 2 + 17 + 8);
+  }
+}
+
+TEST_F(ForwardTaskTest, WhoComputesTellsOfTheWorkOnce) {
+  Exchange leader;
+  Exchange sharer;
+  MakeGood(MakeForwardRequest("small", 1), leader);
+  MakeGood(MakeForwardRequest("small", 2), sharer);
+  Run(leader, {&sharer});
+  EXPECT_EQ(leader.effort.batch_requests, 2);
+  EXPECT_EQ(leader.effort.batch_tokens, 6);
+  EXPECT_GE(leader.effort.flop_executed, leader.effort.flop_needed + sharer.effort.flop_needed);
+  EXPECT_EQ(sharer.effort.batch_requests, 0);
+  EXPECT_EQ(sharer.effort.flop_executed, 0);
+  EXPECT_GT(sharer.effort.flop_needed, 0);
+}
+
+TEST_F(ForwardTaskTest, PaddingHasLseOfMinusInfinityAndNoWeights) {
+  Exchange exchange;
+  v1::ForwardRequest request = MakeForwardRequest("small", 1, {.tokens = 3});
+  request.mutable_lengths()->add_values(0);
+  request.set_return_lse(true);
+  request.set_return_weights(true);
+  MakeGood(request, exchange);
+  Run(exchange);
+  EXPECT_THAT(Floats(exchange.response.lse()), Each(-std::numeric_limits<float>::infinity()));
+  EXPECT_THAT(Floats(exchange.response.weights()), Each(0.0f));
+  // Attention 0: what is left is the output projection's bias.
+  const Tensor bias = *Tensor::CopyFrom(SmallLayerTensors(2).output.bias.view());
+  for (size_t row = 0; row < 3; ++row) {
+    EXPECT_EQ(exchange.response.output().data().substr(row * kSmallDim * 4, kSmallDim * 4),
+              std::string(reinterpret_cast<const char*>(bias.data()), kSmallDim * 4));
+  }
+}
+
+TEST_F(ForwardTaskTest, AnEmptyRequestHasAnEmptyReply) {
+  Exchange exchange;
+  MakeGood(MakeForwardRequest("small", 1, {.batch = 0}), exchange);
+  Run(exchange);
+  EXPECT_EQ(exchange.code, absl::StatusCode::kOk);
+  EXPECT_THAT(exchange.response.output().shape(), ElementsAre(0, 3, kSmallDim));
+}
+
+TEST_F(ForwardTaskTest, KeepsTheVersionItBeganWith) {
+  Exchange exchange;
+  MakeGood(MakeForwardRequest("small", 1), exchange);
+  const std::weak_ptr<const HostedLayer> layer = layers_.Find("small", 2)->layer;
+  ASSERT_TRUE(layers_.Remove("small", 2).ok());
+  EXPECT_FALSE(layer.expired());
+  Run(exchange);
+  EXPECT_EQ(exchange.response.version(), 2);
+  EXPECT_TRUE(layer.expired());
+}
+
+}  // namespace
+}  // namespace triad
