@@ -41,6 +41,7 @@ class Encoder:
         self.layers = config["num_hidden_layers"]
         self.heads = config["num_attention_heads"]
         self.model_dim = config["hidden_size"]
+        self.positions = config["max_position_embeddings"]
         self.epsilon = config["layer_norm_eps"]
         if config["hidden_act"] != "gelu":
             raise ValueError(f"hidden_act {config['hidden_act']} is not gelu")
