@@ -7,6 +7,7 @@
 #include "client/tools/attend_command.h"
 #include "client/tools/completion_command.h"
 #include "client/tools/health_command.h"
+#include "client/tools/import/import_command.h"
 #include "client/tools/info_command.h"
 #include "triad/version.h"
 
@@ -43,6 +44,9 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   AddAttendCommand(app, world, exit_code);
   AddHealthCommand(app, world, exit_code);
   AddInfoCommand(app, world, exit_code);
+  CLI::App* layers = app.add_subcommand("layers", "Layers that a server hosts");
+  layers->require_subcommand(1);
+  AddImportCommand(*layers, world, exit_code);
   AddCompletionCommand(app, world);
 
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
