@@ -1,4 +1,4 @@
-// Attention of one sentence of four tokens over itself, computed by a Triad server.
+// Attention of one sentence of four tokens over itself, and a layer applied to it, computed by a Triad server.
 //
 //   quickstart [target]      target: "127.0.0.1:8470" (default), "unix:/path/to/socket", ...
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kTokens = 4;
 constexpr int64_t kHeads = 2;
 constexpr int64_t kHeadDim = 8;
+constexpr int64_t kModelDim = 512;  // of the layer "demo"
 
 // [batch 1, tokens, heads, head_dim]: numbers that differ from token to token and from seed to seed.
 std::vector<float> MakeValues(int64_t seed) {
@@ -60,5 +61,15 @@ int main(int argc, char** argv) {
   std::printf("output of the first token, head 0: %.3f %.3f ...\n", answer->output.float32()[0],
               answer->output.float32()[1]);
   std::printf("computed in %.0f us\n", absl::ToDoubleMicroseconds(answer->timings.compute));
+
+  // A layer that the server hosts takes hidden states and brings its own weights; "demo" is built in, 512 wide.
+  const std::vector<float> hidden(kTokens * kModelDim, 0.5F);
+  triad::client::ForwardRequest forward;
+  forward.layer = "demo";
+  forward.input = TensorView::Float32(hidden, {1, kTokens, kModelDim});
+  const absl::StatusOr<triad::client::ForwardResponse> states = client->Forward(forward);
+  if (!states.ok()) return Fail(states.status());
+  std::printf("layer demo, version %d: first output %.3f\n", static_cast<int>(states->version),
+              states->output.float32()[0]);
   return 0;
 }

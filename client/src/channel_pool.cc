@@ -1,5 +1,6 @@
 #include "client/src/channel_pool.h"
 
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -101,15 +102,20 @@ absl::StatusOr<std::shared_ptr<ChannelPool>> ChannelPool::Create(const ClientOpt
   std::vector<Slot> slots;
   for (int index = 0; index < options.channels; ++index) {
     auto channel = grpc::CreateCustomChannel(options.target, *credentials, MakeArguments(options, index));
-    auto stub = v1::AttentionService::NewStub(channel);
-    slots.push_back({std::move(channel), std::move(stub)});
+    auto attention = v1::AttentionService::NewStub(channel);
+    auto layers = v1::LayerService::NewStub(channel);
+    slots.push_back({std::move(channel), std::move(attention), std::move(layers)});
   }
   return std::shared_ptr<ChannelPool>(new ChannelPool(std::move(slots)), Destroy);
 }
 
-void ChannelPool::Destroy(ChannelPool* pool) {
-  std::unique_ptr<ChannelPool> last(pool);
-  if (CallbackScope::IsActive()) std::thread([last = std::move(last)] {}).detach();
+void ChannelPool::Destroy(ChannelPool* pool) noexcept {
+  const auto destroy = [pool] { std::unique_ptr<ChannelPool> last(pool); };
+  if (!CallbackScope::IsActive()) return destroy();
+  try {
+    std::thread(destroy).detach();
+  } catch (const std::exception&) {  // std::system_error or std::bad_alloc; `pool` is left as it is
+  }
 }
 
 ChannelPool::Lease ChannelPool::Pick() {

@@ -12,6 +12,7 @@
 #include "grpcpp/channel.h"
 #include "triad/options.h"
 #include "triad/v1/attention.grpc.pb.h"
+#include "triad/v1/layer.grpc.pb.h"
 
 namespace triad::client {
 
@@ -33,7 +34,8 @@ class ChannelPool : public std::enable_shared_from_this<ChannelPool> {
     Lease& operator=(const Lease&) = delete;
 
     const std::shared_ptr<grpc::Channel>& channel() const { return pool_->slots_[index_].channel; }
-    v1::AttentionService::Stub& stub() const { return *pool_->slots_[index_].stub; }
+    v1::AttentionService::Stub& attention() const { return *pool_->slots_[index_].attention; }
+    v1::LayerService::Stub& layers() const { return *pool_->slots_[index_].layers; }
 
    private:
     const std::shared_ptr<ChannelPool> pool_;
@@ -49,11 +51,13 @@ class ChannelPool : public std::enable_shared_from_this<ChannelPool> {
  private:
   struct Slot {
     std::shared_ptr<grpc::Channel> channel;
-    std::unique_ptr<v1::AttentionService::Stub> stub;
+    std::unique_ptr<v1::AttentionService::Stub> attention;
+    std::unique_ptr<v1::LayerService::Stub> layers;
   };
 
-  // What the last reference does, on a thread that may destroy channels (see CallbackScope).
-  static void Destroy(ChannelPool* pool);
+  // What the last reference does, on a thread that may destroy channels (see CallbackScope). Where there is no memory
+  // or thread to be had for that, the channels stay open: the process keeps running, and they die with it.
+  static void Destroy(ChannelPool* pool) noexcept;
 
   explicit ChannelPool(std::vector<Slot> slots) : slots_(std::move(slots)), in_flight_(slots_.size()) {}
 

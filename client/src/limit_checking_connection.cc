@@ -1,20 +1,21 @@
 #include "client/src/limit_checking_connection.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "client/src/attend_messages.h"
 #include "client/src/check_request.h"
+#include "client/src/forward_messages.h"
+#include "client/src/stream_messages.h"
 
 namespace triad::client {
 namespace {
 
-// Bytes that a stream's item has around its request at most: id (11), field and length of the request (11), timeout (2
-// + 18).
-constexpr int64_t kStreamItemBytes = 42;
 constexpr int64_t kNoFraming = 0;
 
 // The rules, and the server's limits once they are known. Shared with calls and streams that outlive the connection.
@@ -22,16 +23,24 @@ class RequestChecker {
  public:
   explicit RequestChecker(const LimitOptions& options) : options_(options) {}
 
-  // What needs no server. Returns the bytes of the message: those of the request and `framing_bytes` around it.
-  absl::StatusOr<int64_t> CheckOwn(const AttendRequest& request, int64_t framing_bytes) const {
+  // A request that passed what needs no server.
+  struct Checked {
+    int64_t bytes = 0;  // of the message, framing included
+    RequestSizes sizes;
+  };
+
+  // What needs no server. `framing_bytes` stand around the request in the message.
+  template <class Request>
+  absl::StatusOr<Checked> CheckOwn(const Request& request, int64_t framing_bytes) const {
     if (absl::Status status = CheckTensors(request); !status.ok()) return status;
-    const int64_t bytes = EncodedBytes(request) + framing_bytes;
-    if (absl::Status status = CheckOwnLimit(bytes, options_.max_message_bytes); !status.ok()) return status;
-    return bytes;
+    const Checked checked{.bytes = EncodedBytes(request) + framing_bytes, .sizes = SizesOf(request)};
+    const absl::Status status = CheckOwnLimit(checked.bytes, checked.sizes, options_.max_message_bytes);
+    if (!status.ok()) return status;
+    return checked;
   }
 
-  absl::Status CheckServers(const AttendRequest& request, int64_t bytes, const Limits& limits) const {
-    return CheckServerLimits(request, bytes, limits, options_.target);
+  absl::Status CheckServers(const Checked& checked, const Limits& limits) const {
+    return CheckServerLimits(checked.sizes, checked.bytes, limits, options_.target);
   }
 
   std::optional<Limits> KnownLimits() const ABSL_LOCKS_EXCLUDED(mu_) {
@@ -55,28 +64,38 @@ class RequestChecker {
   std::optional<Limits> limits_ ABSL_GUARDED_BY(mu_);  // set once the server has said
 };
 
-class LimitCheckingStream final : public AttendStream {
+template <class Stream>
+class LimitCheckingStream final : public Stream {
  public:
-  LimitCheckingStream(std::unique_ptr<AttendStream> next, std::shared_ptr<const RequestChecker> checker,
-                      const Limits& limits)
+  LimitCheckingStream(std::unique_ptr<Stream> next, std::shared_ptr<const RequestChecker> checker, const Limits& limits)
       : next_(std::move(next)), checker_(std::move(checker)), limits_(limits) {}
 
-  absl::Status Send(uint64_t request_id, const AttendRequest& request, const ItemOptions& options) override {
-    const absl::StatusOr<int64_t> bytes = checker_->CheckOwn(request, kStreamItemBytes);
-    if (!bytes.ok()) return bytes.status();
-    if (absl::Status status = checker_->CheckServers(request, *bytes, limits_); !status.ok()) return status;
+  absl::Status Send(uint64_t request_id, const typename Stream::Request& request, const ItemOptions& options) override {
+    const auto checked = checker_->CheckOwn(request, kStreamItemBytes);
+    if (!checked.ok()) return checked.status();
+    if (absl::Status status = checker_->CheckServers(*checked, limits_); !status.ok()) return status;
     return next_->Send(request_id, request, options);
   }
   absl::Status Cancel(uint64_t request_id) override { return next_->Cancel(request_id); }
   absl::Status HalfClose() override { return next_->HalfClose(); }
-  std::optional<AttendAnswer> Next() override { return next_->Next(); }
+  std::optional<typename Stream::Answer> Next() override { return next_->Next(); }
   absl::Status Finish() override { return next_->Finish(); }
 
  private:
-  const std::unique_ptr<AttendStream> next_;
+  const std::unique_ptr<Stream> next_;
   const std::shared_ptr<const RequestChecker> checker_;
   const Limits limits_;
 };
+
+// A call of Connection, by its pointer to member.
+template <class Request, class Response>
+using Blocking = absl::StatusOr<Response> (Connection::*)(const Request&, const CallOptions&);
+template <class Response>
+using Callback = std::function<void(absl::StatusOr<Response>)>;
+template <class Request, class Response>
+using WithCallback = void (Connection::*)(const Request&, const CallOptions&, Callback<Response>);
+template <class Stream>
+using Opening = absl::StatusOr<std::unique_ptr<Stream>> (Connection::*)(const StreamOptions&);
 
 class LimitCheckingConnection final : public Connection {
  public:
@@ -85,63 +104,98 @@ class LimitCheckingConnection final : public Connection {
       : next_(std::move(next)), runtime_(std::move(runtime)), checker_(std::make_shared<RequestChecker>(options)) {}
 
   absl::StatusOr<AttendResponse> Attend(const AttendRequest& request, const CallOptions& options) override {
-    const Deadline deadline(*runtime_, options.timeout);
-    const absl::StatusOr<int64_t> bytes = checker_->CheckOwn(request, kNoFraming);
-    if (!bytes.ok()) return bytes.status();
-    const absl::StatusOr<Limits> limits = GetLimits(options);
-    if (!limits.ok()) return limits.status();
-    if (absl::Status status = checker_->CheckServers(request, *bytes, *limits); !status.ok()) return status;
-    return next_->Attend(request, {.timeout = deadline.Remaining(*runtime_), .cancel = options.cancel});
+    return Call(&Connection::Attend, request, options);
   }
-
   void AttendAsync(const AttendRequest& request, const CallOptions& options, AttendCallback done) override {
-    const absl::StatusOr<int64_t> bytes = checker_->CheckOwn(request, kNoFraming);
-    const std::optional<Limits> known = checker_->KnownLimits();
-    absl::Status status = bytes.status();
-    if (status.ok() && known) status = checker_->CheckServers(request, *bytes, *known);
-    if (!status.ok()) {
-      return runtime_->RunAfter(absl::ZeroDuration(), {}, [status, done = std::move(done)] { done(status); });
-    }
-    if (known) return next_->AttendAsync(request, options, std::move(done));
-    AskThenAttend(request, *bytes, options, std::move(done));
+    CallAsync(&Connection::AttendAsync, request, options, std::move(done));
+  }
+  absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions& options) override {
+    return Open(&Connection::OpenAttendStream, options);
   }
 
-  absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions& options) override {
-    const absl::StatusOr<Limits> limits =
-        GetLimits({.timeout = std::min(options.timeout, kDefaultTimeout), .cancel = options.cancel});
-    if (!limits.ok()) return limits.status();
-    absl::StatusOr<std::unique_ptr<AttendStream>> stream = next_->OpenAttendStream(options);
-    if (!stream.ok()) return stream.status();
-    return std::make_unique<LimitCheckingStream>(*std::move(stream), checker_, *limits);
+  absl::StatusOr<ForwardResponse> Forward(const ForwardRequest& request, const CallOptions& options) override {
+    return Call(&Connection::Forward, request, options);
+  }
+  void ForwardAsync(const ForwardRequest& request, const CallOptions& options, ForwardCallback done) override {
+    CallAsync(&Connection::ForwardAsync, request, options, std::move(done));
+  }
+  absl::StatusOr<std::unique_ptr<ForwardStream>> OpenForwardStream(const StreamOptions& options) override {
+    return Open(&Connection::OpenForwardStream, options);
+  }
+
+  absl::StatusOr<std::vector<Layer>> ListLayers(const std::string& name, const CallOptions& options) override {
+    return next_->ListLayers(name, options);
+  }
+  absl::StatusOr<Layer> GetLayer(const LayerName& layer, const CallOptions& options) override {
+    return next_->GetLayer(layer, options);
+  }
+  absl::StatusOr<Layer> LoadLayer(const LayerName& layer, const CallOptions& options) override {
+    return next_->LoadLayer(layer, options);
+  }
+  absl::Status UnloadLayer(const LayerName& layer, const CallOptions& options) override {
+    return next_->UnloadLayer(layer, options);
   }
 
   absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options) override {
     return next_->GetServerInfo(options);
   }
-
   void GetServerInfoAsync(const CallOptions& options, ServerInfoCallback done) override {
     next_->GetServerInfoAsync(options, std::move(done));
   }
-
   absl::StatusOr<Health> CheckHealth(const std::string& service, const CallOptions& options) override {
     return next_->CheckHealth(service, options);
   }
 
  private:
+  using Checked = RequestChecker::Checked;
+
   absl::StatusOr<Limits> GetLimits(const CallOptions& options) {
     if (const std::optional<Limits> known = checker_->KnownLimits()) return *known;
     return checker_->Learn(next_->GetServerInfo(options));
   }
 
-  void AskThenAttend(const AttendRequest& request, int64_t bytes, const CallOptions& options, AttendCallback done) {
-    next_->GetServerInfoAsync(options, [next = next_, runtime = runtime_, checker = checker_, request, bytes,
-                                        cancel = options.cancel, deadline = Deadline(*runtime_, options.timeout),
-                                        done = std::move(done)](absl::StatusOr<ServerInfo> info) {
-      const absl::StatusOr<Limits> limits = checker->Learn(info);
-      if (!limits.ok()) return done(limits.status());
-      if (absl::Status status = checker->CheckServers(request, bytes, *limits); !status.ok()) return done(status);
-      next->AttendAsync(request, {.timeout = deadline.Remaining(*runtime), .cancel = cancel}, done);
-    });
+  template <class Request, class Response>
+  absl::StatusOr<Response> Call(Blocking<Request, Response> call, const Request& request, const CallOptions& options) {
+    const Deadline deadline(*runtime_, options.timeout);
+    const absl::StatusOr<Checked> checked = checker_->CheckOwn(request, kNoFraming);
+    if (!checked.ok()) return checked.status();
+    const absl::StatusOr<Limits> limits = GetLimits(options);
+    if (!limits.ok()) return limits.status();
+    if (absl::Status status = checker_->CheckServers(*checked, *limits); !status.ok()) return status;
+    return (next_.get()->*call)(request, {.timeout = deadline.Remaining(*runtime_), .cancel = options.cancel});
+  }
+
+  template <class Request, class Response>
+  void CallAsync(WithCallback<Request, Response> call, const Request& request, const CallOptions& options,
+                 Callback<Response> done) {
+    const absl::StatusOr<Checked> checked = checker_->CheckOwn(request, kNoFraming);
+    const std::optional<Limits> known = checker_->KnownLimits();
+    absl::Status status = checked.status();
+    if (status.ok() && known) status = checker_->CheckServers(*checked, *known);
+    if (!status.ok()) {
+      return runtime_->RunAfter(absl::ZeroDuration(), {}, [status, done = std::move(done)] { done(status); });
+    }
+    if (known) return (next_.get()->*call)(request, options, std::move(done));
+    // The answer about limits comes first; then what is left of the deadline is the call's.
+    next_->GetServerInfoAsync(
+        options, [call, next = next_, runtime = runtime_, checker = checker_, request, checked = *checked,
+                  cancel = options.cancel, deadline = Deadline(*runtime_, options.timeout),
+                  done = std::move(done)](absl::StatusOr<ServerInfo> info) {
+          const absl::StatusOr<Limits> limits = checker->Learn(info);
+          if (!limits.ok()) return done(limits.status());
+          if (absl::Status refused = checker->CheckServers(checked, *limits); !refused.ok()) return done(refused);
+          (next.get()->*call)(request, {.timeout = deadline.Remaining(*runtime), .cancel = cancel}, done);
+        });
+  }
+
+  template <class Stream>
+  absl::StatusOr<std::unique_ptr<Stream>> Open(Opening<Stream> open, const StreamOptions& options) {
+    const absl::StatusOr<Limits> limits =
+        GetLimits({.timeout = std::min(options.timeout, kDefaultTimeout), .cancel = options.cancel});
+    if (!limits.ok()) return limits.status();
+    absl::StatusOr<std::unique_ptr<Stream>> stream = (next_.get()->*open)(options);
+    if (!stream.ok()) return stream.status();
+    return std::make_unique<LimitCheckingStream<Stream>>(*std::move(stream), checker_, *limits);
   }
 
   const std::shared_ptr<Connection> next_;

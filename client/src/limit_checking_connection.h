@@ -18,7 +18,7 @@ struct LimitOptions {
 // A connection that checks requests by check_request.h before `next` sees them. The server's limits are asked for by
 // the first call that needs them, and kept; several first calls at a time may each ask. If that fails, so does the
 // call, with the same status; a server that does not know GetServerInfo (UNIMPLEMENTED) has no limits that are known.
-// `runtime` keeps callbacks of AttendAsync from running within it when a request is refused at once.
+// `runtime` keeps callbacks of Async functions from running within them when a request is refused at once.
 std::shared_ptr<Connection> MakeLimitCheckingConnection(std::shared_ptr<Connection> next, const LimitOptions& options,
                                                         std::shared_ptr<Runtime> runtime);
 

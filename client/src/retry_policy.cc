@@ -27,7 +27,9 @@ std::optional<absl::Duration> DecideRetry(const FailedAttempt& attempt, const Re
   if (attempt.attempts >= options.max_attempts) return std::nullopt;
   const std::optional<absl::Duration> pushback = RetryPushback(attempt.status);
   const bool load_refusal = absl::IsResourceExhausted(attempt.status) && pushback.has_value();
-  if (!absl::IsUnavailable(attempt.status) && !load_refusal) return std::nullopt;
+  // UNAVAILABLE may have come from a connection that broke after the server began; a refusal for load has not begun.
+  const bool unavailable = absl::IsUnavailable(attempt.status) && !attempt.changes_server;
+  if (!unavailable && !load_refusal) return std::nullopt;
   if (pushback.has_value() && *pushback < absl::ZeroDuration()) return std::nullopt;
   const absl::Duration delay = pushback.value_or(Backoff(attempt, options));
   // An answer that tells why is worth more than a wait that can only end in DEADLINE_EXCEEDED.

@@ -12,10 +12,11 @@ namespace triad::client {
 
 // One attempt that failed.
 struct FailedAttempt {
-  const absl::Status& status;  // not OK; its pushback is read by RetryPushback
-  int attempts = 1;            // made so far, this one included
-  absl::Duration remaining;    // until the deadline of the call; may be infinite
-  double random = 0;           // even in [0, 1)
+  const absl::Status& status;   // not OK; its pushback is read by RetryPushback
+  int attempts = 1;             // made so far, this one included
+  absl::Duration remaining;     // until the deadline of the call; may be infinite
+  double random = 0;            // even in [0, 1)
+  bool changes_server = false;  // whether the call does something that must not happen twice
 };
 
 // The pause before the next attempt; nullopt: the call has failed. See retry.h for the rule.

@@ -1,7 +1,9 @@
 #include "client/src/retrying_connection.h"
 
 #include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +16,17 @@ absl::Status CancelledInPause(const absl::Status& last) {
   return absl::CancelledError(absl::StrCat("cancelled while waiting to retry after: ", last.message()));
 }
 
-// One call without a waiting thread: its attempts one after another. Owned by whichever callback comes next.
+// Whether a call leaves the server as it was.
+enum Effect { kRead, kChange };
+
+const absl::Status& StatusOf(const absl::Status& result) { return result; }
+template <class Reply>
+const absl::Status& StatusOf(const absl::StatusOr<Reply>& result) {
+  return result.status();
+}
+
+// One call without a waiting thread, which leaves the server as it was: its attempts one after another. Owned by
+// whichever callback comes next.
 template <class Reply>
 class AsyncRetry : public std::enable_shared_from_this<AsyncRetry<Reply>> {
  public:
@@ -67,7 +79,8 @@ class RetryingConnection final : public Connection {
       : next_(std::move(next)), options_(options), runtime_(std::move(runtime)) {}
 
   absl::StatusOr<AttendResponse> Attend(const AttendRequest& request, const CallOptions& options) override {
-    return Retry<AttendResponse>(options, [&](const CallOptions& once) { return next_->Attend(request, once); });
+    return Retry<absl::StatusOr<AttendResponse>>(kRead, options,
+                                                 [&](const CallOptions& once) { return next_->Attend(request, once); });
   }
 
   void AttendAsync(const AttendRequest& request, const CallOptions& options, AttendCallback done) override {
@@ -81,8 +94,45 @@ class RetryingConnection final : public Connection {
     return next_->OpenAttendStream(options);
   }
 
+  absl::StatusOr<ForwardResponse> Forward(const ForwardRequest& request, const CallOptions& options) override {
+    return Retry<absl::StatusOr<ForwardResponse>>(
+        kRead, options, [&](const CallOptions& once) { return next_->Forward(request, once); });
+  }
+
+  void ForwardAsync(const ForwardRequest& request, const CallOptions& options, ForwardCallback done) override {
+    std::make_shared<AsyncRetry<ForwardResponse>>(runtime_, options_, options)
+        ->Start([next = next_, request](const CallOptions& once,
+                                        ForwardCallback ended) { next->ForwardAsync(request, once, std::move(ended)); },
+                std::move(done));
+  }
+
+  absl::StatusOr<std::unique_ptr<ForwardStream>> OpenForwardStream(const StreamOptions& options) override {
+    return next_->OpenForwardStream(options);
+  }
+
+  absl::StatusOr<std::vector<Layer>> ListLayers(const std::string& name, const CallOptions& options) override {
+    return Retry<absl::StatusOr<std::vector<Layer>>>(
+        kRead, options, [&](const CallOptions& once) { return next_->ListLayers(name, once); });
+  }
+
+  absl::StatusOr<Layer> GetLayer(const LayerName& layer, const CallOptions& options) override {
+    return Retry<absl::StatusOr<Layer>>(kRead, options,
+                                        [&](const CallOptions& once) { return next_->GetLayer(layer, once); });
+  }
+
+  absl::StatusOr<Layer> LoadLayer(const LayerName& layer, const CallOptions& options) override {
+    return Retry<absl::StatusOr<Layer>>(kChange, options,
+                                        [&](const CallOptions& once) { return next_->LoadLayer(layer, once); });
+  }
+
+  absl::Status UnloadLayer(const LayerName& layer, const CallOptions& options) override {
+    return Retry<absl::Status>(kChange, options,
+                               [&](const CallOptions& once) { return next_->UnloadLayer(layer, once); });
+  }
+
   absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options) override {
-    return Retry<ServerInfo>(options, [&](const CallOptions& once) { return next_->GetServerInfo(once); });
+    return Retry<absl::StatusOr<ServerInfo>>(kRead, options,
+                                             [&](const CallOptions& once) { return next_->GetServerInfo(once); });
   }
 
   void GetServerInfoAsync(const CallOptions& options, ServerInfoCallback done) override {
@@ -97,21 +147,23 @@ class RetryingConnection final : public Connection {
   }
 
  private:
-  template <class Reply>
-  absl::StatusOr<Reply> Retry(const CallOptions& options,
-                              absl::FunctionRef<absl::StatusOr<Reply>(const CallOptions&)> attempt) {
+  // `Result` is a Status or a StatusOr.
+  template <class Result>
+  Result Retry(Effect effect, const CallOptions& options, absl::FunctionRef<Result(const CallOptions&)> attempt) {
     const Deadline deadline(*runtime_, options.timeout);
     for (int attempts = 1;; ++attempts) {
-      absl::StatusOr<Reply> result = attempt({.timeout = deadline.Remaining(*runtime_), .cancel = options.cancel});
+      Result result = attempt({.timeout = deadline.Remaining(*runtime_), .cancel = options.cancel});
       if (result.ok()) return result;
-      const auto delay = DecideRetry({.status = result.status(),
+      const absl::Status status = StatusOf(result);
+      const auto delay = DecideRetry({.status = status,
                                       .attempts = attempts,
                                       .remaining = deadline.Remaining(*runtime_),
-                                      .random = runtime_->Random()},
+                                      .random = runtime_->Random(),
+                                      .changes_server = effect == kChange},
                                      options_);
       if (!delay) return result;
       runtime_->Sleep(*delay, options.cancel);
-      if (options.cancel.stop_requested()) return CancelledInPause(result.status());
+      if (options.cancel.stop_requested()) return CancelledInPause(status);
     }
   }
 

@@ -9,7 +9,7 @@
 namespace triad::client {
 
 // A connection that makes calls on `next` again by the rule of retry.h. Streams and health checks pass through.
-// `next` may call back from within AttendAsync; a fake's callbacks then run there.
+// `next` may call back from within its Async functions; a fake's callbacks then run there.
 std::shared_ptr<Connection> MakeRetryingConnection(std::shared_ptr<Connection> next, const RetryOptions& options,
                                                    std::shared_ptr<Runtime> runtime);
 

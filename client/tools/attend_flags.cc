@@ -1,34 +1,13 @@
 #include "client/tools/attend_flags.h"
 
 #include <cstdint>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "client/tools/option_kinds.h"
 
 namespace triad::tools {
 namespace {
-
-// An option that takes one of a few words.
-template <class T>
-CLI::Option* AddChoice(CLI::App& command, const std::string& name, T& target,
-                       const std::vector<std::pair<std::string, T>>& choices, const std::string& description) {
-  std::vector<std::string> words;
-  for (const auto& [word, value] : choices) words.push_back(word);
-  const auto assign = [&target, choices](const std::string& text) {
-    for (const auto& [word, value] : choices) {
-      if (word == text) target = value;
-    }
-  };
-  return command.add_option_function<std::string>(name, assign, description)->check(CLI::IsMember(words));
-}
-
-// An option that takes numbers separated by commas.
-template <class T>
-CLI::Option* AddList(CLI::App& command, const std::string& name, T& target, const std::string& description) {
-  return command.add_option(name, target, description)->delimiter(',')->allow_extra_args(false);
-}
 
 void AddInputFlags(CLI::App& command, AttendFlags& flags) {
   const std::string group = "Tensors";
@@ -39,21 +18,12 @@ void AddInputFlags(CLI::App& command, AttendFlags& flags) {
           "the flags below come before it")
       ->type_name("FILE")
       ->group(group);
-  const std::tuple<const char*, std::string&, const char*> files[] = {
-      {"--query", flags.query, "Queries, .npy"},
-      {"--key", flags.key, "Keys, .npy"},
-      {"--value", flags.value, "Values, .npy"},
-      {"--keep", flags.keep, "What is visible, .npy: booleans or bytes, 0 = hidden"},
-      {"--bias", flags.bias, "What is added to the scores, .npy"},
-  };
-  for (const auto& [name, path, description] : files) {
-    command.add_option(name, path, description)->type_name("FILE.npy")->group(group);
-  }
-  AddChoice<std::optional<DType>>(command, "--dtype", flags.dtype,
-                                  {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
-                                  "Convert query, key and value to this before sending, from doubles and integers too; "
-                                  "bf16 also takes two-byte void .npy files (as ml_dtypes writes them) for bfloat16")
-      ->group(group);
+  AddFile(command, "--query", flags.query, "Queries, .npy")->group(group);
+  AddFile(command, "--key", flags.key, "Keys, .npy")->group(group);
+  AddFile(command, "--value", flags.value, "Values, .npy")->group(group);
+  AddFile(command, "--keep", flags.keep, kKeepDescription)->group(group);
+  AddFile(command, "--bias", flags.bias, kBiasDescription)->group(group);
+  AddDtype(command, flags.dtype, "query, key and value")->group(group);
   AddChoice<client::Layout>(command, "--layout", flags.request.layout,
                             {{"tokens_heads", client::Layout::kTokensHeads},
                              {"heads_tokens", client::Layout::kHeadsTokens},
@@ -103,32 +73,7 @@ void AddServingFlags(CLI::App& command, client::AttendRequest& request) {
                             "The fastest, or plain loops in double precision")
       ->default_str("auto")
       ->group(group);
-  AddChoice<client::Priority>(command, "--priority", request.priority,
-                              {{"normal", client::Priority::kNormal}, {"low", client::Priority::kLow}},
-                              "What goes first under load")
-      ->default_str("normal")
-      ->group(group);
-}
-
-void AddOutputFlags(CLI::App& command, AttendFlags& flags) {
-  const std::string group = "Answer";
-  command
-      .add_option(
-          "--output", flags.output,
-          "Where to write the output: .npy, or .safetensors, which then holds lse and weights too where they are "
-          "asked for without a file of their own")
-      ->type_name("FILE")
-      ->group(group);
-  command.add_option("--lse", flags.lse, "Ask for lse and write it to .npy or .safetensors")
-      ->type_name("FILE")
-      ->group(group);
-  command.add_option("--weights", flags.weights, "Ask for the weights and write them to .npy or .safetensors")
-      ->type_name("FILE")
-      ->group(group);
-  command.add_flag("--return-lse", flags.request.return_lse, "Ask for lse")->group(group);
-  command
-      .add_flag("--return-weights", flags.request.return_weights, "Ask for the weights, q_len x kv_len for each head")
-      ->group(group);
+  AddPriority(command, request.priority)->group(group);
 }
 
 }  // namespace
@@ -138,7 +83,7 @@ void AddAttendFlags(CLI::App& command, AttendFlags& flags) {
   AddInputFlags(command, flags);
   AddAttentionFlags(command, flags.request);
   AddServingFlags(command, flags.request);
-  AddOutputFlags(command, flags);
+  AddAnswerFlags(command, flags.answer);
 }
 
 }  // namespace triad::tools

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "client/tools/answer_flags.h"
 #include "client/tools/connection_flags.h"
 #include "core/tensor/dtype.h"
 #include "triad/attend.h"
@@ -27,10 +28,7 @@ struct AttendFlags {
   std::string keep;
   std::string bias;
 
-  // Files to write: .npy, or .safetensors, which several may share. Empty: not wanted as a file.
-  std::string output;
-  std::string lse;
-  std::string weights;
+  AnswerFlags answer;
 };
 
 // Adds every flag to `command`. `flags` outlives the parse.

@@ -1,10 +1,13 @@
 #include "client/tools/completion_command.h"
 
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -21,10 +24,11 @@ struct Flag {
 };
 
 struct Command {
-  std::string name;
+  std::string name;  // with that of the command it belongs to before it, as in "layers list"
   std::string description;
   std::vector<Flag> flags;
   std::vector<std::string> words;  // what may stand without a flag; empty: nothing
+  bool is_group = false;           // has commands of its own, which are its words
 };
 
 // CLI11 knows an option's choices only as text, such as "TEXT:{f32,bf16}".
@@ -35,12 +39,15 @@ std::vector<std::string> Choices(const std::string& type_name) {
   return absl::StrSplit(type_name.substr(begin + 1, end - begin - 1), ',');
 }
 
-std::vector<Command> Describe(const CLI::App& app) {
+// The commands of `app` and, each after the one it belongs to, theirs. `prefix`: the name of `app` and a space.
+std::vector<Command> Describe(const CLI::App& app, const std::string& prefix = "") {
   std::vector<Command> commands;
-  const CLI::App* const root = &app;
-  for (const CLI::App* subcommand : root->get_subcommands(/*filter=*/nullptr)) {
-    Command command = {
-        .name = subcommand->get_name(), .description = subcommand->get_description(), .flags = {}, .words = {}};
+  for (const CLI::App* subcommand : app.get_subcommands(/*filter=*/nullptr)) {
+    Command command = {.name = prefix + subcommand->get_name(),
+                       .description = subcommand->get_description(),
+                       .flags = {},
+                       .words = {},
+                       .is_group = false};
     for (const CLI::Option* option : subcommand->get_options()) {
       std::vector<std::string> choices = Choices(option->get_type_name());
       if (option->get_lnames().empty()) {
@@ -52,16 +59,25 @@ std::vector<Command> Describe(const CLI::App& app) {
                                .takes_value = option->get_items_expected_max() > 0,
                                .choices = std::move(choices)});
     }
+    std::vector<Command> nested = Describe(*subcommand, command.name + " ");
+    for (const CLI::App* word : subcommand->get_subcommands(/*filter=*/nullptr)) {
+      command.words.push_back(word->get_name());
+      command.is_group = true;
+    }
     commands.push_back(std::move(command));
+    std::move(nested.begin(), nested.end(), std::back_inserter(commands));
   }
   return commands;
 }
 
+bool IsNested(const Command& command) { return absl::StrContains(command.name, ' '); }
+
 std::string BashScript(const std::vector<Command>& commands) {
-  std::string names, values, words;
+  std::string names, groups, values, words;
   for (const Command& command : commands) {
-    absl::StrAppend(&names, " ", command.name);
-    absl::StrAppend(&words, "    ", command.name, ") words=\"", absl::StrJoin(command.words, " "));
+    if (command.is_group) absl::StrAppend(&groups, " ", command.name);
+    if (!IsNested(command)) absl::StrAppend(&names, " ", command.name);
+    absl::StrAppend(&words, "    \"", command.name, "\") words=\"", absl::StrJoin(command.words, " "));
     for (const Flag& flag : command.flags) {
       absl::StrAppend(&words, " --", flag.name);
       if (!flag.takes_value) continue;
@@ -77,6 +93,8 @@ _triad() {
   local words="--help --version)",
                       names, R"("
   COMPREPLY=()
+  [[ ")",
+                      groups, R"( " == *" $command "* ]] && ((COMP_CWORD > 2)) && command+=" ${COMP_WORDS[2]}"
   case "$command $previous" in
 )",
                       values, R"(  esac
@@ -93,10 +111,13 @@ std::string ZshScript(const std::vector<Command>& commands) {
   const auto quoted = [](const std::string& text) {
     return absl::StrReplaceAll(text, {{"'", "'\\''"}, {":", "\\:"}, {"[", "\\["}, {"]", "\\]"}});
   };
-  std::string names, cases;
+  std::string names, groups, cases;
   for (const Command& command : commands) {
-    absl::StrAppend(&names, "    '", command.name, ":", quoted(command.description), "'\n");
-    absl::StrAppend(&cases, "    ", command.name, ") _arguments");
+    if (command.is_group) absl::StrAppend(&groups, " ", command.name);
+    if (!IsNested(command)) {
+      absl::StrAppend(&names, "    '", command.name, ":", quoted(command.description), "'\n");
+    }
+    absl::StrAppend(&cases, "    \"", command.name, "\") _arguments");
     for (const Flag& flag : command.flags) {
       absl::StrAppend(&cases, " \\\n      '--", flag.name, flag.takes_value ? "=[" : "[", quoted(flag.description),
                       "]");
@@ -120,6 +141,11 @@ _triad() {
   if ((CURRENT == 2)); then _describe command commands; return; fi
   local command=$words[2]
   shift words; ((CURRENT--))
+  if [[ ")",
+                      groups, R"( " == *" $command "* ]] && ((CURRENT > 2)); then
+    command+=" $words[2]"
+    shift words; ((CURRENT--))
+  fi
   case $command in
 )",
                       cases, R"(  esac
@@ -132,9 +158,13 @@ std::string FishScript(const std::vector<Command>& commands) {
   const auto quoted = [](const std::string& text) { return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}); };
   std::string script = "# fish completion for triad. Load it with: triad completion fish | source\n";
   for (const Command& command : commands) {
-    absl::StrAppend(&script, "complete -c triad -f -n __fish_use_subcommand -a ", command.name, " -d '",
-                    quoted(command.description), "'\n");
-    const std::string condition = absl::StrCat("complete -c triad -n '__fish_seen_subcommand_from ", command.name, "'");
+    const std::vector<std::string> path = absl::StrSplit(command.name, ' ');
+    absl::StrAppend(
+        &script, "complete -c triad -f -n ",
+        IsNested(command) ? absl::StrCat("'__fish_seen_subcommand_from ", path[0], "'") : "__fish_use_subcommand",
+        " -a ", path.back(), " -d '", quoted(command.description), "'\n");
+    const std::string condition = absl::StrCat("complete -c triad -n '__fish_seen_subcommand_from ",
+                                               absl::StrJoin(path, "; and __fish_seen_subcommand_from "), "'");
     for (const Flag& flag : command.flags) {
       absl::StrAppend(&script, condition, " -l ", flag.name, " -d '", quoted(flag.description), "'");
       if (!flag.choices.empty()) {
@@ -144,7 +174,7 @@ std::string FishScript(const std::vector<Command>& commands) {
       }
       absl::StrAppend(&script, "\n");
     }
-    if (!command.words.empty()) {
+    if (!command.words.empty() && !command.is_group) {
       absl::StrAppend(&script, condition, " -f -a '", absl::StrJoin(command.words, " "), "'\n");
     }
   }

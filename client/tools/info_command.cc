@@ -1,6 +1,5 @@
 #include "client/tools/info_command.h"
 
-#include <iomanip>
 #include <memory>
 #include <string>
 
@@ -23,27 +22,15 @@ Json LimitsJson(const client::Limits& limits) {
           {"max_streams", limits.max_streams},
           {"max_stream_items", limits.max_stream_items},
           {"max_reference_work", limits.max_reference_work},
-          {"max_batch", limits.max_batch}};
+          {"max_batch", limits.max_batch},
+          {"max_in_flight_requests", limits.max_in_flight_requests},
+          {"grpc_memory_bytes", limits.grpc_memory_bytes}};
 }
 
 Json InfoJson(const client::ServerInfo& info) {
   return {{"version", info.version}, {"instruction_set", info.instruction_set},
           {"kernel", info.kernel},   {"onednn_version", info.onednn_version},
           {"threads", info.threads}, {"limits", LimitsJson(info.limits)}};
-}
-
-// "name  value", a line each; what is nested follows, indented.
-void PrintTable(const Json& object, const std::string& indent, std::ostream& out) {
-  constexpr int kNameColumns = 26;  // the longest name and two spaces
-  for (const auto& [name, value] : object.items()) {
-    if (value.is_object()) {
-      out << indent << name << "\n";
-      PrintTable(value, indent + "  ", out);
-    } else {
-      out << indent << std::left << std::setw(kNameColumns - static_cast<int>(indent.size())) << name
-          << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
-    }
-  }
 }
 
 int RunInfo(const ConnectionFlags& flags, const World& world) {
@@ -54,7 +41,7 @@ int RunInfo(const ConnectionFlags& flags, const World& world) {
   if (flags.json) {
     PrintJson(InfoJson(*info), world.out);
   } else {
-    PrintTable(InfoJson(*info), "", world.out);
+    PrintTable(InfoJson(*info), world.out);
   }
   return kExitOk;
 }

@@ -1,7 +1,9 @@
-// JSON for machines.
+// JSON for machines, and the same for people.
 #pragma once
 
+#include <iomanip>
 #include <ostream>
+#include <string>
 
 #include "nlohmann/json.hpp"
 
@@ -13,6 +15,20 @@ using Json = nlohmann::ordered_json;  // fields in the order in which they are w
 inline void PrintJson(const Json& document, std::ostream& out) {
   out << document.dump(/*indent=*/2, /*indent_char=*/' ', /*ensure_ascii=*/false, Json::error_handler_t::replace)
       << "\n";
+}
+
+// The members of `object` for people: "name  value", a line each; what is nested follows, indented.
+inline void PrintTable(const Json& object, std::ostream& out, const std::string& indent = "") {
+  constexpr int kNameColumns = 26;  // the longest name and two spaces
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_object()) {
+      out << indent << name << "\n";
+      PrintTable(value, out, indent + "  ");
+    } else {
+      out << indent << std::left << std::setw(kNameColumns - static_cast<int>(indent.size())) << name
+          << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
+    }
+  }
 }
 
 }  // namespace triad::tools

@@ -6,9 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "client/tools/attend_command.h"
 #include "client/tools/completion_command.h"
+#include "client/tools/forward_command.h"
 #include "client/tools/health_command.h"
 #include "client/tools/import/import_command.h"
 #include "client/tools/info_command.h"
+#include "client/tools/layers_command.h"
 #include "triad/version.h"
 
 namespace triad::tools {
@@ -42,6 +44,8 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   app.require_subcommand(1);
   app.footer(kFooter);
   AddAttendCommand(app, world, exit_code);
+  AddForwardCommand(app, world, exit_code);
+  AddLayersCommand(app, world, exit_code);
   AddHealthCommand(app, world, exit_code);
   AddInfoCommand(app, world, exit_code);
   CLI::App* layers = app.add_subcommand("layers", "Layers that a server hosts");

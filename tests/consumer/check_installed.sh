@@ -17,7 +17,7 @@ refuse() {
 refuse '-fsanitize|-Wall|-Wextra|-Werror|triad_build_flags' 'flags of this build' "$prefix" --include='*.cmake' --include='*.pc'
 refuse 'triad_proto|/proto/|/client/(include|src)' 'paths or targets of this build' "$prefix" --include='*.cmake' --include='*.pc'
 refuse '#include.*(grpc|google/|\.pb\.h|core/|server/|client/src)' 'foreign includes' "$prefix/include"
-for header in client connection tensor attend attend_stream options retry server_info allocator version; do
+for header in client connection tensor attend forward layers stream options retry server_info allocator version; do
   if [[ ! -f $prefix/include/triad/$header.h ]]; then
     echo "missing: include/triad/$header.h" >&2
     status=1

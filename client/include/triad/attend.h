@@ -74,6 +74,8 @@ struct Timings {
   absl::Duration queue = {};    // accepted to the start of its first work item
   absl::Duration compute = {};  // start of its first work item to the end of its last
   absl::Duration total = {};    // whole message received to reply handed to the transport
+  int64_t batch_requests = 0;   // Forward: how many requests shared this one's projections, itself included; else 0
+  int64_t batch_tokens = 0;     // Forward: how many tokens those had together; else 0
 };
 
 struct AttendResponse {

@@ -2,22 +2,27 @@
 //
 //   absl::StatusOr<Client> client = Client::Create({.target = "127.0.0.1:8470"});
 //   absl::StatusOr<AttendResponse> answer = client->Attend({.query = q, .key = k, .value = v});
+//   absl::StatusOr<ForwardResponse> mixed = client->Forward({.layer = "minilm/0", .input = hidden_states});
 //
-// Other headers: tensor.h (views and answers), attend.h (the request), options.h and retry.h (what can be set),
-// attend_stream.h, server_info.h, connection.h (what to fake in tests), allocator.h (worth a look for messages of a
-// megabyte and more).
+// Other headers: tensor.h (views and answers), attend.h and forward.h (the requests), options.h and retry.h (what can
+// be set), stream.h, layers.h, server_info.h, connection.h (what to fake in tests), allocator.h (worth a look for
+// messages of a megabyte and more).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "triad/attend.h"
-#include "triad/attend_stream.h"
 #include "triad/connection.h"
+#include "triad/forward.h"
+#include "triad/layers.h"
 #include "triad/options.h"
 #include "triad/server_info.h"
+#include "triad/stream.h"
 
 namespace triad::client {
 
@@ -37,9 +42,11 @@ namespace triad::client {
 //
 // Limits. A request is checked before it is sent: bytes against shapes, then the client's own max_message_bytes, then
 // the server's limits, which the first call asks the server for (one small call more; kept as long as the connection).
-// The message names the limit, whose it is, and both numbers.
+// The message names the limit, whose it is, and both numbers. What depends on a hosted layer's sizes (its widths, and
+// so the size of its answer) is left to the server.
 //
 // Errors. INVALID_ARGUMENT: the request, found here or by the server; the message names field, rule and value.
+// NOT_FOUND: no such layer or version.
 // UNIMPLEMENTED: the server is older than an option of the request. RESOURCE_EXHAUSTED, UNAVAILABLE: after the retries.
 // DEADLINE_EXCEEDED. CANCELLED. Others are the transport's.
 //
@@ -66,6 +73,41 @@ class Client {
   // Opens a stream of requests. Blocks at most for the first call's question about limits.
   absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions& options = {}) const {
     return connection_->OpenAttendStream(options);
+  }
+
+  // A hosted layer applied to hidden states. As Attend, AttendAsync and OpenAttendStream.
+  absl::StatusOr<ForwardResponse> Forward(const ForwardRequest& request, const CallOptions& options = {}) const {
+    return connection_->Forward(request, options);
+  }
+  void ForwardAsync(const ForwardRequest& request, const CallOptions& options, ForwardCallback done) const {
+    connection_->ForwardAsync(request, options, std::move(done));
+  }
+  absl::StatusOr<std::unique_ptr<ForwardStream>> OpenForwardStream(const StreamOptions& options = {}) const {
+    return connection_->OpenForwardStream(options);
+  }
+
+  // The loaded versions of the layer `name`, or of all layers when it is empty: by name, then version. Blocks.
+  absl::StatusOr<std::vector<Layer>> ListLayers(const std::string& name = "", const CallOptions& options = {}) const {
+    return connection_->ListLayers(name, options);
+  }
+
+  // A loaded layer; without a version the highest. Blocks. NOT_FOUND: it is not loaded.
+  absl::StatusOr<Layer> GetLayer(const LayerName& layer, const CallOptions& options = {}) const {
+    return connection_->GetLayer(layer, options);
+  }
+
+  // Has the server load a version from its layer directory; without a version the highest there. Blocks until it
+  // serves, so a large layer may need a longer timeout; one that has passed may leave the layer loaded. Retried only
+  // when the server refused for load. PERMISSION_DENIED: the server does not allow administration; NOT_FOUND: there is
+  // no such folder; FAILED_PRECONDITION: it does not hold a valid layer, and the message says why.
+  absl::StatusOr<Layer> LoadLayer(const LayerName& layer, const CallOptions& options = {}) const {
+    return connection_->LoadLayer(layer, options);
+  }
+
+  // Takes a version, which must be named, out of service. Blocks. Retried as LoadLayer. PERMISSION_DENIED as above;
+  // NOT_FOUND: it is not loaded.
+  absl::Status UnloadLayer(const LayerName& layer, const CallOptions& options = {}) const {
+    return connection_->UnloadLayer(layer, options);
   }
 
   // What the server is and what it accepts. Blocks.

@@ -1,10 +1,12 @@
 // When a failed call is made again.
 //
-// Every call of this library is idempotent, so only the code decides: UNAVAILABLE, and RESOURCE_EXHAUSTED when the
-// server said when to come back (trailing metadata grpc-retry-pushback-ms; its value is obeyed, negative or unparsable
-// means never). RESOURCE_EXHAUSTED without it is gRPC's own refusal of a message that is too large, which no retry
-// mends. The library runs this loop itself and switches gRPC's retries off: those commit a call once its message has
-// outgrown a buffer of 256 KiB, which most tensors do, and would keep a second copy of every smaller one.
+// The code decides: UNAVAILABLE, and RESOURCE_EXHAUSTED when the server said when to come back (trailing metadata
+// grpc-retry-pushback-ms; its value is obeyed, negative or unparsable means never). RESOURCE_EXHAUSTED without it is
+// gRPC's own refusal of a message that is too large, which no retry mends. Loading and unloading a layer are not made
+// again on UNAVAILABLE: the connection may have gone after the server began, and an operator is told rather than
+// surprised. All other calls change nothing on the server. The library runs this loop itself and switches gRPC's
+// retries off: those commit a call once its message has outgrown a buffer of 256 KiB, which most tensors do, and would
+// keep a second copy of every smaller one.
 #pragma once
 
 #include <optional>

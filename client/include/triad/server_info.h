@@ -20,6 +20,8 @@ struct Limits {
   int64_t max_stream_items = 0;        // most items in flight on one stream; past it the server stops reading
   int64_t max_reference_work = 0;      // most multiply-adds of a request with Kernel::kReference
   int64_t max_batch = 0;               // most sequences of one request
+  int64_t max_in_flight_requests = 0;  // most requests waiting and running at once
+  int64_t grpc_memory_bytes = 0;       // most memory for messages that are still arriving
 };
 
 struct ServerInfo {

@@ -53,17 +53,16 @@ std::vector<float> Project(const std::vector<float>& hidden, std::mt19937_64& ge
 Sentence MakeSentence(absl::string_view text, uint64_t seed) {
   Sentence sentence;
   sentence.words = absl::StrSplit(text, ' ', absl::SkipEmpty());
-  std::vector<float> hidden;  // [tokens, model_dim]
   for (int64_t position = 0; position < sentence.tokens(); ++position) {
     const std::vector<float> embedding = Embedding(sentence.words[static_cast<size_t>(position)], seed);
     for (int64_t dim = 0; dim < kModelDim; ++dim) {
-      hidden.push_back(embedding[static_cast<size_t>(dim)] + PositionEncoding(position, dim));
+      sentence.hidden.push_back(embedding[static_cast<size_t>(dim)] + PositionEncoding(position, dim));
     }
   }
   std::mt19937_64 generator(seed);
-  sentence.query = Project(hidden, generator);
-  sentence.key = Project(hidden, generator);
-  sentence.value = Project(hidden, generator);
+  sentence.query = Project(sentence.hidden, generator);
+  sentence.key = Project(sentence.hidden, generator);
+  sentence.value = Project(sentence.hidden, generator);
   return sentence;
 }
 

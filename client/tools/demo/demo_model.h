@@ -1,4 +1,4 @@
-// The queries, keys and values of one sentence, from weights that were drawn, not learnt.
+// The hidden states, queries, keys and values of one sentence, from weights that were drawn, not learnt.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ constexpr int64_t kHeadDim = kModelDim / kHeads;
 
 struct Sentence {
   std::vector<std::string> words;
+  std::vector<float> hidden;  // [tokens, model_dim], row-major: what the others are projected from
   // Each [tokens, heads, head_dim], row-major.
   std::vector<float> query;
   std::vector<float> key;
@@ -25,8 +26,8 @@ struct Sentence {
 };
 
 // Splits `text` at spaces; gives each word (whatever its case) an embedding drawn from a normal distribution, adds the
-// paper's sinusoidal position encoding (section 3.5), and projects the sum by three drawn matrices. The same seed gives
-// the same numbers.
+// paper's sinusoidal position encoding (section 3.5), and projects the sum, the hidden state, by three drawn matrices.
+// The same seed gives the same numbers.
 Sentence MakeSentence(absl::string_view text, uint64_t seed);
 
 }  // namespace triad::tools

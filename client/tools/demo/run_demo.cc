@@ -10,6 +10,7 @@
 #include "client/tools/demo/attention_map.h"
 #include "client/tools/demo/demo_model.h"
 #include "client/tools/demo/http_get.h"
+#include "client/tools/demo/show_layers.h"
 #include "triad/client.h"
 
 namespace triad::tools {
@@ -39,10 +40,44 @@ absl::StatusOr<client::AttendResponse> Ask(const client::Client& client, const c
   return response;
 }
 
-void PrintTimings(const client::Timings& timings, std::ostream& out) {
-  const auto microseconds = [](absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); };
-  out << absl::StrFormat("The server says: %.0f us queued, %.0f us computed, %.0f us from request to reply.\n",
-                         microseconds(timings.queue), microseconds(timings.compute), microseconds(timings.total));
+// Queries, keys and values, by both kernels.
+absl::Status ShowAttention(const client::Client& client, const Sentence& sentence, const DemoOptions& options,
+                           std::ostream& out) {
+  out << absl::StrFormat(
+      "\"%s\": %d words, each %d numbers wide, as queries, keys and values of %d heads of %d.\n"
+      "Embeddings and projections are drawn at random (seed %d): the map shows that attention is computed, and\n"
+      "means nothing until weights are learnt.\n\n",
+      kText, sentence.tokens(), kModelDim, kHeads, kHeadDim, options.seed);
+  client::AttendRequest request = MakeRequest(sentence);
+  const absl::StatusOr<client::AttendResponse> answer = Ask(client, request);
+  if (!answer.ok()) return answer.status();
+  const auto tokens = static_cast<size_t>(sentence.tokens());
+  out << "Head " << options.head
+      << ": how much each word (row) looks at each word (column); not causal, so all see all.\n\n";
+  PrintAttentionMap(
+      sentence.words,
+      answer->weights->float32().subspan(static_cast<size_t>(options.head) * tokens * tokens, tokens * tokens), out);
+  out << "\n";
+  PrintTimings(answer->timings, out);
+
+  request.kernel = client::Kernel::kReference;
+  const absl::StatusOr<client::AttendResponse> reference = Ask(client, request);
+  if (!reference.ok()) return reference.status();
+  out << absl::StrFormat(
+      "The same by kernel REFERENCE (double precision): outputs differ by at most %.2g, weights by at most %.2g.\n\n",
+      LargestDifference(answer->output.float32(), reference->output.float32()),
+      LargestDifference(answer->weights->float32(), reference->weights->float32()));
+  return absl::OkStatus();
+}
+
+absl::Status ShowNamedLayers(const client::Client& client, const DemoOptions& options, std::ostream& out) {
+  if (options.hidden.size() != options.layers.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("--hidden must be given once for each --layer; was given ",
+                                                   options.hidden.size(), " times for ", options.layers.size()));
+  }
+  std::vector<LayerInput> inputs;
+  for (size_t i = 0; i < options.layers.size(); ++i) inputs.push_back({options.layers[i], options.hidden[i]});
+  return ShowLayers(client, inputs, absl::StrSplit(options.words, ' ', absl::SkipEmpty()), options.head, out);
 }
 
 }  // namespace
@@ -64,33 +99,15 @@ absl::Status RunDemo(const DemoOptions& options, const World& world) {
   if (!connection.ok()) return connection.status();
   const client::Client client(*std::move(connection));
 
-  const Sentence sentence = MakeSentence(kText, options.seed);
-  world.out << absl::StrFormat(
-      "\"%s\": %d words, each %d numbers wide, as queries, keys and values of %d heads of %d.\n"
-      "Embeddings and projections are drawn at random (seed %d): the map shows that attention is computed, and\n"
-      "means nothing until weights are learnt.\n\n",
-      kText, sentence.tokens(), kModelDim, kHeads, kHeadDim, options.seed);
-  client::AttendRequest request = MakeRequest(sentence);
-  const absl::StatusOr<client::AttendResponse> answer = Ask(client, request);
-  if (!answer.ok()) return answer.status();
-  const auto tokens = static_cast<size_t>(sentence.tokens());
-  world.out << "Head " << options.head
-            << ": how much each word (row) looks at each word (column); not causal, so all see all.\n\n";
-  PrintAttentionMap(
-      sentence.words,
-      answer->weights->float32().subspan(static_cast<size_t>(options.head) * tokens * tokens, tokens * tokens),
-      world.out);
-  world.out << "\n";
-  PrintTimings(answer->timings, world.out);
+  if (!options.layers.empty()) return ShowNamedLayers(client, options, world.out);
+  if (options.head >= kHeads) {
+    return absl::InvalidArgumentError(absl::StrCat("--head must be below ", kHeads, "; was ", options.head));
+  }
 
-  request.kernel = client::Kernel::kReference;
-  const absl::StatusOr<client::AttendResponse> reference = Ask(client, request);
-  if (!reference.ok()) return reference.status();
-  world.out << absl::StrFormat(
-      "The same by kernel REFERENCE (double precision): outputs differ by at most %.2g, weights by at most %.2g.\n",
-      LargestDifference(answer->output.float32(), reference->output.float32()),
-      LargestDifference(answer->weights->float32(), reference->weights->float32()));
-  PrintTimings(reference->timings, world.out);
+  const Sentence sentence = MakeSentence(kText, options.seed);
+  absl::Status status = ShowAttention(client, sentence, options, world.out);
+  if (status.ok()) status = ShowDemoLayer(client, sentence, options.head, world.out);
+  if (!status.ok()) return status;
 
   if (options.http.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> page = HttpGet(options.http, "/metrics");

@@ -1,4 +1,5 @@
-// Eight attention problems over one stream, and one answered by a connection of our own.
+// Eight attention problems over one stream, eight hidden states for the server's demo layer over another, and one
+// problem answered by a connection of our own.
 //
 //   stream_demo target
 #include <cstdint>
@@ -16,18 +17,12 @@
 
 namespace {
 
-using triad::client::AttendAnswer;
-using triad::client::AttendCallback;
 using triad::client::AttendRequest;
 using triad::client::AttendResponse;
-using triad::client::AttendStream;
 using triad::client::CallOptions;
 using triad::client::Client;
 using triad::client::Connection;
-using triad::client::Health;
-using triad::client::ServerInfo;
-using triad::client::ServerInfoCallback;
-using triad::client::StreamOptions;
+using triad::client::ForwardRequest;
 using triad::client::TensorView;
 
 constexpr uint64_t kItems = 8;
@@ -35,27 +30,22 @@ constexpr uint64_t kItems = 8;
 // What a test of a program that uses the client would write.
 class RefusingConnection final : public Connection {
  public:
-  absl::StatusOr<AttendResponse> Attend(const AttendRequest&, const CallOptions&) override { return Refusal(); }
-  void AttendAsync(const AttendRequest&, const CallOptions&, AttendCallback done) override { done(Refusal()); }
-  absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions&) override { return Refusal(); }
-  absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions&) override { return Refusal(); }
-  void GetServerInfoAsync(const CallOptions&, ServerInfoCallback done) override { done(Refusal()); }
-  absl::StatusOr<Health> CheckHealth(const std::string&, const CallOptions&) override { return Refusal(); }
-
- private:
-  static absl::Status Refusal() { return absl::FailedPreconditionError("a fake"); }
+  absl::StatusOr<AttendResponse> Attend(const AttendRequest&, const CallOptions&) override {
+    return absl::FailedPreconditionError("a fake");
+  }
 };
 
 // How many items were answered well.
-absl::StatusOr<uint64_t> RunStream(const Client& client, const AttendRequest& request) {
-  absl::StatusOr<std::unique_ptr<AttendStream>> stream = client.OpenAttendStream();
+template <class Stream>
+absl::StatusOr<uint64_t> RunStream(absl::StatusOr<std::unique_ptr<Stream>> stream,
+                                   const typename Stream::Request& request) {
   if (!stream.ok()) return stream.status();
   for (uint64_t id = 0; id < kItems; ++id) {
     if (absl::Status status = (*stream)->Send(id, request); !status.ok()) break;
   }
   std::set<uint64_t> answered;
   (*stream)->HalfClose().IgnoreError();
-  while (const std::optional<AttendAnswer> answer = (*stream)->Next()) {
+  while (const std::optional<typename Stream::Answer> answer = (*stream)->Next()) {
     if (answer->response.ok()) answered.insert(answer->request_id);
   }
   if (absl::Status status = (*stream)->Finish(); !status.ok()) return status;
@@ -77,12 +67,19 @@ int main(int argc, char** argv) {
 
   const absl::StatusOr<Client> client = Client::Create({.target = argv[1]});
   if (!client.ok()) return 1;
-  const absl::StatusOr<uint64_t> answered = RunStream(*client, request);
+  const absl::StatusOr<uint64_t> answered = RunStream(client->OpenAttendStream(), request);
   if (!answered.ok()) {
     std::fprintf(stderr, "%s\n", answered.status().ToString().c_str());
     return 1;
   }
-  std::printf("triad-client " TRIAD_CLIENT_VERSION ": %d of %d answered\n", static_cast<int>(*answered),
-              static_cast<int>(kItems));
-  return *answered == kItems ? 0 : 1;
+  const std::vector<float> hidden(2 * 512, 0.5F);
+  const ForwardRequest forward{.layer = "demo", .input = TensorView::Float32(hidden, {1, 2, 512})};
+  const absl::StatusOr<uint64_t> forwarded = RunStream(client->OpenForwardStream(), forward);
+  if (!forwarded.ok()) {
+    std::fprintf(stderr, "%s\n", forwarded.status().ToString().c_str());
+    return 1;
+  }
+  std::printf("triad-client " TRIAD_CLIENT_VERSION ": %d and %d of %d answered\n", static_cast<int>(*answered),
+              static_cast<int>(*forwarded), static_cast<int>(kItems));
+  return *answered == kItems && *forwarded == kItems ? 0 : 1;
 }

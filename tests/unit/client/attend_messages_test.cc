@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/unit/client/fake_connection.h"
+#include "tests/unit/client/message_content.h"
 
 namespace triad::client {
 namespace {
@@ -36,7 +37,7 @@ AttendRequest FullRequest(const SmallProblem& problem) {
 
 v1::AttendRequest Encoded(const AttendRequest& request) {
   v1::AttendRequest message;
-  EncodeAttend(request, message);
+  Encode(request, message);
   return message;
 }
 
@@ -69,10 +70,7 @@ TEST(AttendMessagesTest, EveryFieldReachesTheWire) {
 }
 
 TEST(AttendMessagesTest, NoFieldOfTheWireIsForgotten) {
-  std::vector<const google::protobuf::FieldDescriptor*> set;
-  const v1::AttendRequest message = Encoded(FullRequest(SmallProblem()));
-  message.GetReflection()->ListFields(message, &set);
-  EXPECT_EQ(static_cast<int>(set.size()), v1::AttendRequest::descriptor()->field_count());
+  EXPECT_EQ(CountSetFields(Encoded(FullRequest(SmallProblem()))), v1::AttendRequest::descriptor()->field_count());
 }
 
 TEST(AttendMessagesTest, WhatIsUnsetStaysUnset) {
@@ -99,21 +97,10 @@ TEST(AttendMessagesTest, EncodedBytesIsExact) {
   }
 }
 
-v1::Tensor* Fill(v1::Tensor* tensor, const std::vector<int64_t>& shape) {
-  int64_t bytes = 4;
-  tensor->set_dtype(v1::FLOAT32);
-  for (const int64_t extent : shape) {
-    tensor->add_shape(extent);
-    bytes *= extent;
-  }
-  tensor->set_data(std::string(bytes, '\1'));
-  return tensor;
-}
-
 TEST(AttendMessagesTest, AnswersAreMovedNotCopied) {
   v1::AttendResponse message;
-  const void* bytes = Fill(message.mutable_output(), {1, 16, 1, 4})->data().data();
-  const auto response = DecodeAttend(std::move(message));
+  const void* bytes = FillTensor(message.mutable_output(), {1, 16, 1, 4})->data().data();
+  const auto response = Decode(std::move(message));
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->output.data().data(), bytes);
   EXPECT_EQ(response->output.shape(), Shape({1, 16, 1, 4}));
@@ -123,11 +110,11 @@ TEST(AttendMessagesTest, AnswersAreMovedNotCopied) {
 
 TEST(AttendMessagesTest, AnswersBringWhatWasAskedFor) {
   v1::AttendResponse message;
-  Fill(message.mutable_output(), {1, 2, 1, 4});
-  Fill(message.mutable_lse(), {1, 1, 2});
-  Fill(message.mutable_weights(), {1, 1, 2, 2});
+  FillTensor(message.mutable_output(), {1, 2, 1, 4});
+  FillTensor(message.mutable_lse(), {1, 1, 2});
+  FillTensor(message.mutable_weights(), {1, 1, 2, 2});
   message.mutable_timings()->set_compute_ns(5);
-  const auto response = DecodeAttend(std::move(message));
+  const auto response = Decode(std::move(message));
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->lse->shape(), Shape({1, 1, 2}));
   EXPECT_EQ(response->weights->float32().size(), 4);
@@ -136,24 +123,8 @@ TEST(AttendMessagesTest, AnswersBringWhatWasAskedFor) {
 
 TEST(AttendMessagesTest, AMalformedAnswerIsAnError) {
   v1::AttendResponse message;
-  Fill(message.mutable_output(), {1, 2, 1, 4})->add_shape(3);
-  EXPECT_EQ(DecodeAttend(std::move(message)).status().code(), absl::StatusCode::kInternal);
-}
-
-TEST(AttendMessagesTest, AStreamErrorBringsItsCodeAndPushback) {
-  v1::AttendStreamResponse message;
-  message.set_request_id(7);
-  message.mutable_error()->set_code(8);
-  message.mutable_error()->set_message("queue full");
-  message.mutable_error()->mutable_retry_delay()->set_nanos(250'000'000);
-  const AttendAnswer answer = DecodeAnswer(std::move(message));
-  EXPECT_EQ(answer.request_id, 7);
-  EXPECT_EQ(answer.response.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(RetryPushback(answer.response.status()), absl::Milliseconds(250));
-}
-
-TEST(AttendMessagesTest, AnAnswerThatIsNeitherIsAnError) {
-  EXPECT_EQ(DecodeAnswer({}).response.status().code(), absl::StatusCode::kInternal);
+  FillTensor(message.mutable_output(), {1, 2, 1, 4})->add_shape(3);
+  EXPECT_EQ(Decode(std::move(message)).status().code(), absl::StatusCode::kInternal);
 }
 
 }  // namespace

@@ -58,19 +58,47 @@ TEST(CheckTensorTest, LooksAtEveryTensorOfARequest) {
   expect_refused("bias", request);
 }
 
+TEST(CheckTensorTest, LooksAtEveryTensorOfHiddenStates) {
+  const SmallProblem problem{};
+  const TensorView bad = TensorView::Float32({}, {1});
+  EXPECT_TRUE(CheckTensors(problem.HiddenStates()).ok());
+  const auto expect_refused = [](absl::string_view field, const ForwardRequest& request) {
+    EXPECT_THAT(Message(CheckTensors(request)), HasSubstr(std::string(field) + ".data"));
+  };
+  ForwardRequest request = problem.HiddenStates();
+  request.context = bad;
+  expect_refused("context", request);
+  request = problem.HiddenStates();
+  request.keep = bad;
+  expect_refused("keep", request);
+  request = problem.HiddenStates();
+  request.bias = bad;
+  expect_refused("bias", request);
+  request.input = bad;
+  expect_refused("input", request);
+}
+
 TEST(CheckOwnLimitTest, SaysThatTheLimitIsTheClients) {
-  EXPECT_TRUE(CheckOwnLimit(100, 100).ok());
+  EXPECT_TRUE(CheckOwnLimit(100, {}, 100).ok());
   EXPECT_EQ(
-      CheckOwnLimit(101, 100),
+      CheckOwnLimit(101, {}, 100),
       absl::InvalidArgumentError("bytes of the request must be at most 100, ClientOptions::max_message_bytes of this "
                                  "client; was 101"));
+}
+
+TEST(CheckOwnLimitTest, LooksAtTheAnswerToo) {
+  EXPECT_TRUE(CheckOwnLimit(1, {.reply_bytes = 100}, 100).ok());
+  EXPECT_EQ(CheckOwnLimit(1, {.reply_bytes = 101}, 100),
+            absl::InvalidArgumentError("bytes of output, lse and weights must be at most 100, "
+                                       "ClientOptions::max_message_bytes of this client; was 101"));
 }
 
 TEST(CheckServerLimitsTest, NamesFlagServerAndBothNumbers) {
   const SmallProblem problem{};
   AttendRequest request = problem.Request();
   request.return_weights = true;
-  const auto refusal = [&](const Limits& limits) { return Message(CheckServerLimits(request, 200, limits, "host:1")); };
+  const RequestSizes sizes = SizesOf(request);
+  const auto refusal = [&](const Limits& limits) { return Message(CheckServerLimits(sizes, 200, limits, "host:1")); };
   EXPECT_EQ(refusal({}), "") << "limits that are not known";
   EXPECT_EQ(
       refusal({.max_message_bytes = 200, .max_tokens_per_request = 4, .max_head_dim = 4, .max_weights_bytes = 16}), "");
@@ -83,27 +111,14 @@ TEST(CheckServerLimitsTest, NamesFlagServerAndBothNumbers) {
               AllOf(HasSubstr("at most 15, --max_weights_bytes"), HasSubstr("was 16")));
 }
 
-TEST(CheckServerLimitsTest, ReadsSizesByLayout) {
-  const std::vector<float> values(2 * 3 * 5 * 7);
-  const TensorView tensor = TensorView::Float32(values, {2, 3, 5, 7});
-  AttendRequest request{.query = tensor, .key = tensor, .value = tensor};
-  const Limits limits{.max_tokens_per_request = 1};
-  EXPECT_THAT(Message(CheckServerLimits(request, 0, limits, "s")), HasSubstr("was 12")) << "2 * (3 + 3)";
-  request.layout = Layout::kHeadsTokens;
-  EXPECT_THAT(Message(CheckServerLimits(request, 0, limits, "s")), HasSubstr("was 20")) << "2 * (5 + 5)";
-  const TensorView packed = TensorView::Float32(values, {6, 5, 7});
-  request = {.query = packed, .key = packed, .value = packed, .layout = Layout::kPacked};
-  EXPECT_THAT(Message(CheckServerLimits(request, 0, limits, "s")), HasSubstr("was 12")) << "6 + 6";
-  request.return_weights = true;
-  request.key_lengths = std::vector<int64_t>{2, 4};
-  EXPECT_THAT(Message(CheckServerLimits(request, 0, {.max_weights_bytes = 1}, "s")), HasSubstr("was 480"))
-      << "5 heads * 6 queries * 4 keys * 4 bytes";
-}
-
-TEST(CheckServerLimitsTest, LeavesAWrongRankToTheServer) {
-  AttendRequest request = SmallProblem().Request();
-  request.query.shape = {8};
-  EXPECT_TRUE(CheckServerLimits(request, 0, {.max_tokens_per_request = 1}, "s").ok());
+TEST(CheckServerLimitsTest, LooksAtBatchAndAnswerToo) {
+  const auto refusal = [&](const RequestSizes& sizes, const Limits& limits) {
+    return Message(CheckServerLimits(sizes, 1, limits, "host:1"));
+  };
+  EXPECT_THAT(refusal({.batch = 3}, {.max_batch = 2}), AllOf(HasSubstr("at most 2, --max_batch"), HasSubstr("was 3")));
+  EXPECT_THAT(refusal({.reply_bytes = 11}, {.max_message_bytes = 10}),
+              AllOf(HasSubstr("output, lse and weights must be at most 10, --max_message_bytes"), HasSubstr("was 11")));
+  EXPECT_THAT(refusal({.tokens = kTooMany}, {.max_tokens_per_request = 1}), HasSubstr("was more than 2^63"));
 }
 
 }  // namespace

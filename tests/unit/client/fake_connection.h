@@ -14,22 +14,42 @@
 namespace triad::client {
 
 // For one thread. Calls are answered at once, from within.
+//
+// Attempts of every kind but GetServerInfo and CheckHealth share one list of results to come and one of calls made:
+// what decorators do with a call does not depend on its kind.
 class FakeConnection final : public Connection {
  public:
-  absl::StatusOr<AttendResponse> Attend(const AttendRequest& request, const CallOptions& options) override {
-    attend_calls.push_back(options);
-    if (on_attend) on_attend();
-    if (attend_results.empty()) return AttendResponse();
-    absl::StatusOr<AttendResponse> result = std::move(attend_results.front());
-    attend_results.pop_front();
-    return result;
+  absl::StatusOr<AttendResponse> Attend(const AttendRequest&, const CallOptions& options) override {
+    return Answer<AttendResponse>(options);
   }
   void AttendAsync(const AttendRequest& request, const CallOptions& options, AttendCallback done) override {
     done(Attend(request, options));
   }
   absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions&) override {
-    if (stream == nullptr) return absl::UnavailableError("no stream");
-    return std::move(stream);
+    if (attend_stream == nullptr) return absl::UnavailableError("no stream");
+    return std::move(attend_stream);
+  }
+  absl::StatusOr<ForwardResponse> Forward(const ForwardRequest&, const CallOptions& options) override {
+    return Answer<ForwardResponse>(options);
+  }
+  void ForwardAsync(const ForwardRequest& request, const CallOptions& options, ForwardCallback done) override {
+    done(Forward(request, options));
+  }
+  absl::StatusOr<std::unique_ptr<ForwardStream>> OpenForwardStream(const StreamOptions&) override {
+    if (forward_stream == nullptr) return absl::UnavailableError("no stream");
+    return std::move(forward_stream);
+  }
+  absl::StatusOr<std::vector<Layer>> ListLayers(const std::string&, const CallOptions& options) override {
+    return Answer<std::vector<Layer>>(options);
+  }
+  absl::StatusOr<Layer> GetLayer(const LayerName&, const CallOptions& options) override {
+    return Answer<Layer>(options);
+  }
+  absl::StatusOr<Layer> LoadLayer(const LayerName&, const CallOptions& options) override {
+    return Answer<Layer>(options);
+  }
+  absl::Status UnloadLayer(const LayerName&, const CallOptions& options) override {
+    return Answer<Layer>(options).status();
   }
   absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options) override {
     info_calls.push_back(options);
@@ -43,15 +63,28 @@ class FakeConnection final : public Connection {
     return health;
   }
 
-  std::deque<absl::StatusOr<AttendResponse>> attend_results;  // the next answers; then empty ones
-  std::function<void()> on_attend;                            // called in every attempt
+  std::deque<absl::Status> results;  // of the next attempts; then OK
+  std::function<void()> on_attempt;  // called in every attempt
   absl::StatusOr<ServerInfo> info = ServerInfo();
   absl::StatusOr<Health> health = Health::kServing;
-  std::unique_ptr<AttendStream> stream;
+  std::unique_ptr<AttendStream> attend_stream;
+  std::unique_ptr<ForwardStream> forward_stream;
 
-  std::vector<CallOptions> attend_calls;  // options of each attempt
+  std::vector<CallOptions> calls;  // options of each attempt
   std::vector<CallOptions> info_calls;
   int health_calls = 0;
+
+ private:
+  template <class Response>
+  absl::StatusOr<Response> Answer(const CallOptions& options) {
+    calls.push_back(options);
+    if (on_attempt) on_attempt();
+    if (results.empty()) return Response();
+    const absl::Status result = std::move(results.front());
+    results.pop_front();
+    if (!result.ok()) return result;
+    return Response();
+  }
 };
 
 // Owns the values of a small request: batch 1, q_len = kv_len = 2, one head of 4.
@@ -61,6 +94,8 @@ struct SmallProblem {
 
   TensorView Tensor() const { return TensorView::Float32(values, {1, 2, 1, 4}); }
   AttendRequest Request() const { return {.query = Tensor(), .key = Tensor(), .value = Tensor()}; }
+  // The same values as hidden states of 4.
+  ForwardRequest HiddenStates() const { return {.layer = "demo", .input = TensorView::Float32(values, {1, 2, 4})}; }
 };
 
 }  // namespace triad::client

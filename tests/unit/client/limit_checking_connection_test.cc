@@ -17,16 +17,17 @@ namespace {
 using ::testing::HasSubstr;
 
 // Counts what is sent.
-class CountingStream final : public AttendStream {
+template <class Stream>
+class CountingStream final : public Stream {
  public:
   explicit CountingStream(int& sent) : sent_(sent) {}
-  absl::Status Send(uint64_t, const AttendRequest&, const ItemOptions&) override {
+  absl::Status Send(uint64_t, const typename Stream::Request&, const ItemOptions&) override {
     ++sent_;
     return absl::OkStatus();
   }
   absl::Status Cancel(uint64_t) override { return absl::OkStatus(); }
   absl::Status HalfClose() override { return absl::OkStatus(); }
-  std::optional<AttendAnswer> Next() override { return std::nullopt; }
+  std::optional<typename Stream::Answer> Next() override { return std::nullopt; }
   absl::Status Finish() override { return absl::OkStatus(); }
 
  private:
@@ -51,14 +52,14 @@ TEST_F(LimitCheckingConnectionTest, AsksTheServerOnce) {
   EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
   EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
   EXPECT_EQ(fake_->info_calls.size(), 1);
-  EXPECT_EQ(fake_->attend_calls.size(), 2);
+  EXPECT_EQ(fake_->calls.size(), 2);
 }
 
 TEST_F(LimitCheckingConnectionTest, RefusesPastTheServersLimitToTheByte) {
   SetServerLimit(bytes_ - 1);
   const auto refused = Connect()->Attend(problem_.Request(), {});
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--max_message_bytes of the server at host:1"));
-  EXPECT_TRUE(fake_->attend_calls.empty());
+  EXPECT_TRUE(fake_->calls.empty());
   SetServerLimit(bytes_);
   EXPECT_TRUE(Connect()->Attend(problem_.Request(), {}).ok());
 }
@@ -96,7 +97,7 @@ TEST_F(LimitCheckingConnectionTest, AsyncChecksTheSame) {
     ASSERT_TRUE(status.has_value());
     EXPECT_THAT(std::string(status->message()), HasSubstr("--max_message_bytes of the server"));
   }
-  EXPECT_TRUE(fake_->attend_calls.empty());
+  EXPECT_TRUE(fake_->calls.empty());
 }
 
 TEST_F(LimitCheckingConnectionTest, AsyncAttendsOnceLimitsAreKnown) {
@@ -104,12 +105,12 @@ TEST_F(LimitCheckingConnectionTest, AsyncAttendsOnceLimitsAreKnown) {
   Connect()->AttendAsync(problem_.Request(), {}, [&](auto answer) { status = answer.status(); });
   EXPECT_EQ(status, absl::OkStatus());
   EXPECT_EQ(fake_->info_calls.size(), 1);
-  EXPECT_EQ(fake_->attend_calls.size(), 1);
+  EXPECT_EQ(fake_->calls.size(), 1);
 }
 
 TEST_F(LimitCheckingConnectionTest, StreamItemsAreCheckedBeforeTheyAreSent) {
   int sent = 0;
-  fake_->stream = std::make_unique<CountingStream>(sent);
+  fake_->attend_stream = std::make_unique<CountingStream<AttendStream>>(sent);
   auto stream = Connect()->OpenAttendStream({});
   ASSERT_TRUE(stream.ok());
   AttendRequest torn = problem_.Request();
@@ -118,6 +119,45 @@ TEST_F(LimitCheckingConnectionTest, StreamItemsAreCheckedBeforeTheyAreSent) {
   EXPECT_EQ(sent, 0);
   EXPECT_TRUE((*stream)->Send(1, problem_.Request()).ok());
   EXPECT_EQ(sent, 1);
+}
+
+TEST_F(LimitCheckingConnectionTest, ForwardIsCheckedInEveryForm) {
+  int sent = 0;
+  fake_->forward_stream = std::make_unique<CountingStream<ForwardStream>>(sent);
+  fake_->info->limits.max_tokens_per_request = 3;  // two queries and two keys
+  const ForwardRequest request = problem_.HiddenStates();
+  const auto expect_refused = [](const absl::Status& status) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr("at most 3, --max_tokens_per_request"));
+  };
+  const auto connection = Connect();
+  expect_refused(connection->Forward(request, {}).status());
+  std::optional<absl::Status> status;
+  connection->ForwardAsync(request, {}, [&](auto answer) { status = answer.status(); });
+  runtime_->RunPending();
+  expect_refused(status.value_or(absl::OkStatus()));
+  auto stream = connection->OpenForwardStream({});
+  ASSERT_TRUE(stream.ok());
+  expect_refused((*stream)->Send(1, request));
+  EXPECT_EQ(sent, 0);
+  EXPECT_TRUE(fake_->calls.empty());
+}
+
+TEST_F(LimitCheckingConnectionTest, ForwardPassesWhatIsWithinTheLimits) {
+  EXPECT_TRUE(Connect()->Forward(problem_.HiddenStates(), {}).ok());
+  std::optional<absl::Status> status;
+  Connect()->ForwardAsync(problem_.HiddenStates(), {}, [&](auto answer) { status = answer.status(); });
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_EQ(fake_->calls.size(), 2);
+}
+
+TEST_F(LimitCheckingConnectionTest, QuestionsAboutLayersPassThrough) {
+  const auto connection = Connect();
+  EXPECT_TRUE(connection->ListLayers("", {}).ok());
+  EXPECT_TRUE(connection->GetLayer({.name = "demo"}, {}).ok());
+  EXPECT_TRUE(connection->LoadLayer({.name = "demo"}, {}).ok());
+  EXPECT_TRUE(connection->UnloadLayer({.name = "demo", .version = 1}, {}).ok());
+  EXPECT_EQ(fake_->calls.size(), 4);
+  EXPECT_TRUE(fake_->info_calls.empty());
 }
 
 }  // namespace

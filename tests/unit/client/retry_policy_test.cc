@@ -72,5 +72,14 @@ TEST(RetryPolicyTest, PushbackTravelsInTheStatus) {
   EXPECT_LT(RetryPushback(status), absl::ZeroDuration());
 }
 
+TEST(RetryPolicyTest, AChangeIsMadeAgainOnlyWhenItWasRefusedForLoad) {
+  const auto decide = [](const absl::Status& status) {
+    return DecideRetry({.status = status, .remaining = absl::Seconds(30), .changes_server = true}, {});
+  };
+  EXPECT_EQ(decide(absl::UnavailableError("connection lost")), std::nullopt);
+  EXPECT_EQ(decide(WithPushback(absl::UnavailableError("draining"), "5")), std::nullopt);
+  EXPECT_EQ(decide(WithPushback(absl::ResourceExhaustedError("busy"), "5")), absl::Milliseconds(5));
+}
+
 }  // namespace
 }  // namespace triad::client

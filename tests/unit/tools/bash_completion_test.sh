@@ -15,12 +15,17 @@ expect() {
   done
 }
 
-expect attend health info completion -- triad ""
+expect attend forward layers health info completion -- triad ""
 expect attend -- triad at
 expect --query --causal --json -- triad attend --
 expect tokens_heads packed -- triad attend --layout ""
 expect bottom_right -- triad attend --alignment b
 expect bash zsh fish -- triad completion ""
+expect --layer --input --position-offsets -- triad forward --
+expect tokens_heads packed -- triad forward --layout ""
+expect list get load unload -- triad layers ""
+expect load -- triad layers lo
+expect --layer-version --json -- triad layers unload --
 COMP_WORDS=(triad attend --query "") COMP_CWORD=3
 _triad
 [[ ${#COMPREPLY[@]} == 0 ]] || { echo "a file name is left to bash, was '${COMPREPLY[*]}'"; exit 1; }

@@ -13,6 +13,7 @@
 #include "client/tools/demo/demo_model.h"
 #include "client/tools/demo/http_get.h"
 #include "client/tools/demo/run_demo.h"
+#include "core/tensor/npy_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/tools/fake_connection.h"
@@ -27,6 +28,7 @@ TEST(DemoModelTest, TheSameSeedGivesTheSameNumbers) {
   const Sentence a = MakeSentence("The bank", 1);
   EXPECT_EQ(a.words, std::vector<std::string>({"The", "bank"}));
   EXPECT_EQ(a.query.size(), static_cast<size_t>(2 * kModelDim));
+  EXPECT_EQ(a.hidden.size(), a.query.size());
   EXPECT_EQ(a.value, MakeSentence("The bank", 1).value);
   EXPECT_NE(a.value, MakeSentence("The bank", 2).value);
 }
@@ -66,6 +68,49 @@ TEST(DemoTest, AsksTwiceAndShowsTheHeadThatWasAskedFor) {
   EXPECT_EQ(tool.connection->requests[1].kernel, client::Kernel::kReference);
   EXPECT_THAT(tool.out.str(), AllOf(HasSubstr("random"), HasSubstr("Head 3"), HasSubstr("river"),
                                     HasSubstr("REFERENCE"), HasSubstr("345 us computed")));
+}
+
+TEST(DemoTest, ShowsTheHostedLayerAndWhoSharedIt) {
+  ToolRun tool;
+  ASSERT_TRUE(RunDemo({.target = "t", .http = ""}, tool.world()).ok());
+  ASSERT_EQ(tool.connection->forward_requests.size(), 1u) << "the others go over a stream";
+  const client::ForwardRequest& request = tool.connection->forward_requests[0];
+  EXPECT_EQ(request.layer, "demo");
+  EXPECT_EQ(request.input.shape, client::Shape({1, 7, kModelDim}));
+  EXPECT_TRUE(request.return_weights);
+  EXPECT_THAT(tool.out.str(),
+              AllOf(HasSubstr("Layer demo, version 1, head 0 of 8"),
+                    HasSubstr("up to 3 requests (21 tokens) shared their projections"), HasSubstr("are equal")));
+}
+
+TEST(DemoTest, ShowsTheLayersThatAreNamed) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/demo_hidden.npy");
+  ASSERT_TRUE(WriteNpy(path, Tensor::Zeros(DType::kF32, {1, 2, 384})->view()).ok());
+  ToolRun tool;
+  tool.connection->layer.heads = 12;
+  EXPECT_EQ(RunDemo({.head = 11, .layers = {"minilm/0", "minilm/1"}, .hidden = {path, path}, .words = "[CLS] river"},
+                    tool.world()),
+            absl::OkStatus());
+  EXPECT_TRUE(tool.connection->requests.empty()) << "no sentence of random weights";
+  ASSERT_EQ(tool.connection->forward_requests.size(), 2u);
+  EXPECT_EQ(tool.connection->forward_requests[1].layer, "minilm/1");
+  EXPECT_THAT(tool.out.str(), AllOf(HasSubstr("Layer minilm/0, version 1, head 11 of 12"), HasSubstr("Layer minilm/1"),
+                                    HasSubstr("[CLS]")));
+}
+
+TEST(DemoTest, RefusesOptionsThatDoNotFitTogether) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/demo_hidden.npy");
+  ASSERT_TRUE(WriteNpy(path, Tensor::Zeros(DType::kF32, {1, 2, 384})->view()).ok());
+  const auto refusal = [](const DemoOptions& options) {
+    ToolRun tool;
+    const absl::Status status = RunDemo(options, tool.world());
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal({.layers = {"a", "b"}, .hidden = {path}}), HasSubstr("--hidden"));
+  EXPECT_THAT(refusal({.layers = {"a"}, .hidden = {path}, .words = "one"}), HasSubstr("[1, 1, width]"));
+  EXPECT_THAT(refusal({.head = 8, .layers = {"a"}, .hidden = {path}, .words = "one two"}), HasSubstr("8 heads"));
+  EXPECT_THAT(refusal({.head = 8}), HasSubstr("--head"));
 }
 
 TEST(DemoTest, PassesOnWhyACallFailed) {

@@ -83,7 +83,7 @@ TEST(ToolTest, InfoPrintsJson) {
   const auto document = nlohmann::json::parse(tool.out.str());
   EXPECT_THAT(document["version"].get<std::string>(), HasSubstr("1.2.3"));
   EXPECT_EQ(document["limits"]["max_batch"], 99);
-  EXPECT_EQ(document["limits"].size(), 10u);
+  EXPECT_EQ(document["limits"].size(), 12u);
 }
 
 TEST(ToolTest, TargetAndTimeoutReachTheCall) {
@@ -106,8 +106,8 @@ TEST(ToolTest, CompletionKnowsCommandsFlagsAndChoices) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     ToolRun tool;
     EXPECT_EQ(tool.Run({"completion", shell}), kExitOk);
-    for (const char* word : {"attend", "health", "info", "completion", "logit-softcap",
-                             "tokens_heads heads_tokens packed", "bash zsh fish", "auto reference"}) {
+    for (const char* word : {"attend", "forward", "layers", "unload", "layer-version", "health", "info", "completion",
+                             "logit-softcap", "tokens_heads heads_tokens packed", "bash zsh fish", "auto reference"}) {
       EXPECT_THAT(tool.out.str(), HasSubstr(word)) << shell;
     }
   }

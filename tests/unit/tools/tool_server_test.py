@@ -1,6 +1,6 @@
-"""`triad attend` against a real server: files that numpy wrote in, an answer that numpy computed in double precision.
+"""`triad attend`, `forward` and `layers` against a real server: files that numpy wrote in, an answer that numpy computed in double precision.
 
-Usage: tool_attend_test.py PATH_OF_triad-server PATH_OF_triad
+Usage: tool_server_test.py PATH_OF_triad-server PATH_OF_triad
 """
 import json
 import os
@@ -32,7 +32,7 @@ def attention(query, key, value, visible=None, bias=0.0):
     return np.einsum("bhqk,bkhd->bqhd", weights, value), (highest + np.log(total))[..., 0], weights
 
 
-class ToolAttendTest(unittest.TestCase):
+class ToolServerTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -52,8 +52,8 @@ class ToolAttendTest(unittest.TestCase):
 
     @classmethod
     def triad(cls, command, *arguments):
-        return subprocess.run([TRIAD, command, "--target", cls.target, *arguments], env=ENVIRONMENT, capture_output=True,
-                              text=True)
+        return subprocess.run([TRIAD, *command.split(), "--target", cls.target, *arguments], env=ENVIRONMENT,
+                              capture_output=True, text=True)
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -129,6 +129,35 @@ class ToolAttendTest(unittest.TestCase):
         done = self.triad("attend", *flags, "--causal")
         self.assertEqual(done.returncode, 1)
         self.assertIn("alignment", done.stderr)
+
+    def forward(self, hidden, *arguments):
+        """Runs `triad forward` through the demo layer; returns its summary, and output and weights as numpy loads them."""
+        done = self.triad("forward", "--json", "--layer", "demo", "--input", self.save("hidden.npy", hidden), "--output",
+                          self.path("states.npy"), "--weights", self.path("map.npy"), *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), np.load(self.path("states.npy")), np.load(self.path("map.npy"))
+
+    def test_the_demo_layer_is_listed_and_answers(self):
+        done = self.triad("layers list", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        demo, = json.loads(done.stdout)["layers"]
+        self.assertEqual((demo["name"], demo["version"], demo["model_dim"], demo["heads"]), ("demo", 1, 512, 8))
+        hidden, = self.random((2, 7, 512))
+        summary, output, weights = self.forward(hidden, "--lengths", "7,4")
+        self.assertEqual((summary["layer_version"], output.shape, weights.shape), (1, (2, 7, 512), (2, 8, 7, 7)))
+        np.testing.assert_allclose(weights[0].sum(axis=-1), 1, atol=1e-5)
+        self.assertTrue((weights[1, :, :, 4:] == 0).all())
+        _, alone, _ = self.forward(hidden[:1])
+        np.testing.assert_array_equal(output[:1], alone)
+
+    def test_a_layer_that_is_not_there_exits_with_1(self):
+        hidden, = self.random((1, 2, 512))
+        done = self.triad("forward", "--layer", "nobody", "--input", self.save("hidden.npy", hidden))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("NOT_FOUND", done.stderr)
+        done = self.triad("layers load", "nobody")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("PERMISSION_DENIED", done.stderr)
 
     def test_info_names_kernel_and_limits(self):
         done = self.triad("info", "--json")

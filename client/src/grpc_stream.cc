@@ -1,4 +1,4 @@
-#include "client/src/grpc_attend_stream.h"
+#include "client/src/grpc_stream.h"
 
 #include <cstdint>
 #include <functional>
@@ -9,9 +9,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "client/src/attend_messages.h"
 #include "client/src/grpc_status.h"
 #include "client/src/grpc_time.h"
+#include "client/src/stream_messages.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/sync_stream.h"
 
@@ -21,36 +21,33 @@ namespace {
 absl::Status StreamEnded() { return absl::UnavailableError("the stream has ended; Finish() says why"); }
 absl::Status AfterHalfClose() { return absl::FailedPreconditionError("the stream takes no items after HalfClose()"); }
 
-void EncodeTimeout(absl::Duration timeout, google::protobuf::Duration& message) {
-  absl::Duration rest;
-  message.set_seconds(absl::IDivDuration(timeout, absl::Seconds(1), &rest));
-  message.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
-}
-
 // gRPC lets one thread read while another writes; write_mu_ makes writers take turns.
-class GrpcAttendStream final : public AttendStream {
+// `Stream` is AttendStream or ForwardStream; `Item` and `Reply` are its messages.
+template <class Stream, class Item, class Reply>
+class GrpcStream final : public Stream {
  public:
-  GrpcAttendStream(ChannelPool& pool, const StreamOptions& options)
+  using Method =
+      std::unique_ptr<grpc::ClientReaderWriter<Item, Reply>> (v1::AttentionService::Stub::*)(grpc::ClientContext*);
+
+  GrpcStream(ChannelPool& pool, Method method, const StreamOptions& options)
       : lease_(pool.Pick()), on_stop_(options.cancel, [this] { context_.TryCancel(); }) {
     context_.set_deadline(GrpcDeadline(options.timeout));
-    stream_ = lease_.stub().AttendStream(&context_);
+    stream_ = (lease_.attention().*method)(&context_);
   }
 
-  ~GrpcAttendStream() override {
+  ~GrpcStream() override {
     if (finished_) return;
     context_.TryCancel();
     Finish().IgnoreError();
   }
 
-  absl::Status Send(uint64_t request_id, const AttendRequest& request, const ItemOptions& options) override {
+  absl::Status Send(uint64_t request_id, const typename Stream::Request& request, const ItemOptions& options) override {
     if (!(options.timeout > absl::ZeroDuration())) {
       return absl::InvalidArgumentError(
           absl::StrCat("ItemOptions::timeout must be > 0; was ", absl::FormatDuration(options.timeout)));
     }
-    v1::AttendStreamRequest message;
-    message.set_request_id(request_id);
-    if (options.timeout < absl::InfiniteDuration()) EncodeTimeout(options.timeout, *message.mutable_timeout());
-    EncodeAttend(request, *message.mutable_request());
+    Item message;
+    EncodeItem(request_id, request, options.timeout, message);
 
     absl::MutexLock lock(&write_mu_);
     if (half_closed_) return AfterHalfClose();
@@ -67,7 +64,7 @@ class GrpcAttendStream final : public AttendStream {
     absl::MutexLock lock(&write_mu_);
     if (half_closed_) return AfterHalfClose();
     if (!IsInFlight(request_id)) return absl::OkStatus();
-    v1::AttendStreamRequest message;
+    Item message;
     message.set_request_id(request_id);
     message.mutable_cancel();
     return stream_->Write(message) ? absl::OkStatus() : StreamEnded();
@@ -80,17 +77,17 @@ class GrpcAttendStream final : public AttendStream {
     return stream_->WritesDone() ? absl::OkStatus() : StreamEnded();
   }
 
-  std::optional<AttendAnswer> Next() override {
-    v1::AttendStreamResponse message;
+  std::optional<typename Stream::Answer> Next() override {
+    Reply message;
     if (finished_ || !stream_->Read(&message)) return std::nullopt;
     RemoveInFlight(message.request_id());
-    return DecodeAnswer(std::move(message));
+    return DecodeAnswer<typename Stream::Answer>(std::move(message));
   }
 
   absl::Status Finish() override {
     if (finished_) return *finished_;
     HalfClose().IgnoreError();  // a stream that has ended already says so below
-    v1::AttendStreamResponse unread;
+    Reply unread;
     while (stream_->Read(&unread)) {
     }
     finished_ = FromGrpc(stream_->Finish(), context_);
@@ -113,7 +110,7 @@ class GrpcAttendStream final : public AttendStream {
 
   const ChannelPool::Lease lease_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::AttendStreamRequest, v1::AttendStreamResponse>> stream_;
+  std::unique_ptr<grpc::ClientReaderWriter<Item, Reply>> stream_;
   std::optional<absl::Status> finished_;  // reader's thread only
 
   absl::Mutex write_mu_;  // held while a message is written, which may block; the order of writes
@@ -128,7 +125,13 @@ class GrpcAttendStream final : public AttendStream {
 }  // namespace
 
 std::unique_ptr<AttendStream> MakeGrpcAttendStream(ChannelPool& pool, const StreamOptions& options) {
-  return std::make_unique<GrpcAttendStream>(pool, options);
+  using Stream = GrpcStream<AttendStream, v1::AttendStreamRequest, v1::AttendStreamResponse>;
+  return std::make_unique<Stream>(pool, &v1::AttentionService::Stub::AttendStream, options);
+}
+
+std::unique_ptr<ForwardStream> MakeGrpcForwardStream(ChannelPool& pool, const StreamOptions& options) {
+  using Stream = GrpcStream<ForwardStream, v1::ForwardStreamRequest, v1::ForwardStreamResponse>;
+  return std::make_unique<Stream>(pool, &v1::AttentionService::Stub::ForwardStream, options);
 }
 
 }  // namespace triad::client

@@ -1,4 +1,4 @@
-#include "client/tools/attend_report.h"
+#include "client/tools/answer_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,9 +28,9 @@ std::string Microseconds(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Microseconds(1)));
 }
 
-}  // namespace
-
-std::vector<AnswerPart> AnswerParts(const client::AttendResponse& response, const AttendFlags& flags) {
+// `Response` is that of attend or of forward.
+template <class Response>
+std::vector<AnswerPart> ReadParts(const Response& response, const AnswerFlags& flags) {
   // What has no file of its own goes to the output's, where that can hold several tensors.
   const auto place = [&flags](const std::string& path) {
     return path.empty() && IsSafetensors(flags.output) ? flags.output : path;
@@ -41,7 +41,17 @@ std::vector<AnswerPart> AnswerParts(const client::AttendResponse& response, cons
   return parts;
 }
 
-absl::Status CheckOutputPaths(const AttendFlags& flags) {
+}  // namespace
+
+Answer ReadAnswer(const client::AttendResponse& response, const AnswerFlags& flags) {
+  return {.parts = ReadParts(response, flags), .timings = response.timings, .layer_version = std::nullopt};
+}
+
+Answer ReadAnswer(const client::ForwardResponse& response, const AnswerFlags& flags) {
+  return {.parts = ReadParts(response, flags), .timings = response.timings, .layer_version = response.version};
+}
+
+absl::Status CheckOutputPaths(const AnswerFlags& flags) {
   std::set<std::string> seen;
   for (const std::string& path : {flags.output, flags.lse, flags.weights}) {
     if (path.empty() || IsSafetensors(path)) continue;
@@ -55,9 +65,9 @@ absl::Status CheckOutputPaths(const AttendFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status WriteAnswer(const std::vector<AnswerPart>& parts) {
+absl::Status WriteAnswer(const Answer& answer) {
   std::map<std::string, std::map<std::string, TensorView>> collections;  // by path, then name
-  for (const AnswerPart& part : parts) {
+  for (const AnswerPart& part : answer.parts) {
     if (part.path.empty()) continue;
     const TensorView tensor = FromClient(part.tensor);
     if (IsSafetensors(part.path)) {
@@ -96,9 +106,8 @@ Statistics Summarize(const client::TensorView& tensor) {
   return statistics;
 }
 
-void PrintAnswer(const std::vector<AnswerPart>& parts, const client::Timings& timings, absl::Duration round_trip,
-                 std::ostream& out) {
-  for (const AnswerPart& part : parts) {
+void PrintAnswer(const Answer& answer, absl::Duration round_trip, std::ostream& out) {
+  for (const AnswerPart& part : answer.parts) {
     const Statistics s = Summarize(part.tensor);
     out << absl::StrFormat("%-8s %s [%s]", part.name, client::Name(part.tensor.dtype),
                            absl::StrJoin(part.tensor.shape, ", "));
@@ -107,15 +116,19 @@ void PrintAnswer(const std::vector<AnswerPart>& parts, const client::Timings& ti
     if (!part.path.empty()) out << "  -> " << part.path;
     out << "\n";
   }
+  const client::Timings& timings = answer.timings;
+  if (answer.layer_version) {
+    out << "layer    version " << *answer.layer_version << "  projections shared by " << timings.batch_requests
+        << " requests, " << timings.batch_tokens << " tokens\n";
+  }
   out << "server   queue " << Microseconds(timings.queue) << "  compute " << Microseconds(timings.compute) << "  total "
       << Microseconds(timings.total) << "\n"
       << "call     " << Microseconds(round_trip) << "\n";
 }
 
-void PrintAnswerJson(const std::vector<AnswerPart>& parts, const client::Timings& timings, absl::Duration round_trip,
-                     std::ostream& out) {
+void PrintAnswerJson(const Answer& answer, absl::Duration round_trip, std::ostream& out) {
   Json document;
-  for (const AnswerPart& part : parts) {
+  for (const AnswerPart& part : answer.parts) {
     const Statistics s = Summarize(part.tensor);
     document[part.name] = {{"dtype", std::string(client::Name(part.tensor.dtype))},
                            {"shape", part.tensor.shape},
@@ -125,10 +138,16 @@ void PrintAnswerJson(const std::vector<AnswerPart>& parts, const client::Timings
                            {"non_finite", s.non_finite},
                            {"file", part.path.empty() ? Json(nullptr) : Json(part.path)}};
   }
+  const client::Timings& timings = answer.timings;
   document["timings"] = {{"queue_ns", absl::ToInt64Nanoseconds(timings.queue)},
                          {"compute_ns", absl::ToInt64Nanoseconds(timings.compute)},
                          {"total_ns", absl::ToInt64Nanoseconds(timings.total)},
                          {"round_trip_ns", absl::ToInt64Nanoseconds(round_trip)}};
+  if (answer.layer_version) {
+    document["timings"]["batch_requests"] = timings.batch_requests;
+    document["timings"]["batch_tokens"] = timings.batch_tokens;
+    document["layer_version"] = *answer.layer_version;
+  }
   PrintJson(document, out);
 }
 

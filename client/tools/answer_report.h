@@ -1,13 +1,16 @@
-// What `triad attend` does with an answer: files, and a summary.
+// What a command does with an answer of tensors: files, and a summary.
 #pragma once
 
+#include <optional>
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/tools/attend_flags.h"
+#include "client/tools/answer_flags.h"
 #include "triad/attend.h"
+#include "triad/forward.h"
 
 namespace triad::tools {
 
@@ -18,14 +21,21 @@ struct AnswerPart {
   std::string path;  // empty: no file
 };
 
-// The parts of `response`, from which they borrow, and the files that `flags` name for them.
-std::vector<AnswerPart> AnswerParts(const client::AttendResponse& response, const AttendFlags& flags);
+struct Answer {
+  std::vector<AnswerPart> parts;
+  client::Timings timings;
+  std::optional<int64_t> layer_version;  // of a hosted layer's answer
+};
+
+// What `response` brings, from which it borrows, and the files that `flags` name for it.
+Answer ReadAnswer(const client::AttendResponse& response, const AnswerFlags& flags);
+Answer ReadAnswer(const client::ForwardResponse& response, const AnswerFlags& flags);
 
 // INVALID_ARGUMENT when a file to write is neither .npy nor .safetensors, or when two parts would go to one .npy file.
-absl::Status CheckOutputPaths(const AttendFlags& flags);
+absl::Status CheckOutputPaths(const AnswerFlags& flags);
 
 // Writes the parts that have a path; those of one .safetensors file under their names. Errors name the path.
-absl::Status WriteAnswer(const std::vector<AnswerPart>& parts);
+absl::Status WriteAnswer(const Answer& answer);
 
 // What a tensor holds, in short. Minimum, mean and maximum are of the finite values; NaN when there are none.
 struct Statistics {
@@ -38,9 +48,7 @@ struct Statistics {
 Statistics Summarize(const client::TensorView& tensor);
 
 // Prints shapes, statistics and times. `round_trip`: as the caller measured it.
-void PrintAnswer(const std::vector<AnswerPart>& parts, const client::Timings& timings, absl::Duration round_trip,
-                 std::ostream& out);
-void PrintAnswerJson(const std::vector<AnswerPart>& parts, const client::Timings& timings, absl::Duration round_trip,
-                     std::ostream& out);
+void PrintAnswer(const Answer& answer, absl::Duration round_trip, std::ostream& out);
+void PrintAnswerJson(const Answer& answer, absl::Duration round_trip, std::ostream& out);
 
 }  // namespace triad::tools

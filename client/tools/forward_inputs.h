@@ -1,0 +1,29 @@
+// What `triad forward` sends: files as a request.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "client/tools/forward_flags.h"
+#include "client/tools/tensor_inputs.h"
+#include "triad/forward.h"
+
+namespace triad::tools {
+
+// A request and the memory that it borrows. Movable.
+class ForwardInputs {
+ public:
+  // Reads the files that `flags` name. Errors as TensorInputs'.
+  static absl::StatusOr<ForwardInputs> Load(const ForwardFlags& flags);
+
+  const client::ForwardRequest& request() const { return request_; }
+
+ private:
+  explicit ForwardInputs(const ForwardFlags& flags) : tensors_(flags.dtype), request_(flags.request) {
+    request_.return_lse = flags.answer.wants_lse();
+    request_.return_weights = flags.answer.wants_weights();
+  }
+
+  TensorInputs tensors_;
+  client::ForwardRequest request_;  // borrows from tensors_
+};
+
+}  // namespace triad::tools

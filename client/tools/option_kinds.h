@@ -1,0 +1,61 @@
+// Kinds of options that CLI11 has no single call for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "core/tensor/dtype.h"
+#include "triad/attend.h"
+
+namespace triad::tools {
+
+inline constexpr char kKeepDescription[] = "What is visible, .npy: booleans or bytes, 0 = hidden";
+inline constexpr char kBiasDescription[] = "What is added to the scores, .npy";
+
+// An option that takes one of a few words. `target` outlives the parse.
+template <class T>
+CLI::Option* AddChoice(CLI::App& command, const std::string& name, T& target,
+                       const std::vector<std::pair<std::string, T>>& choices, const std::string& description) {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : choices) words.push_back(word);
+  const auto assign = [&target, choices](const std::string& text) {
+    for (const auto& [word, value] : choices) {
+      if (word == text) target = value;
+    }
+  };
+  return command.add_option_function<std::string>(name, assign, description)->check(CLI::IsMember(words));
+}
+
+// An option that takes numbers separated by commas.
+template <class T>
+CLI::Option* AddList(CLI::App& command, const std::string& name, T& target, const std::string& description) {
+  return command.add_option(name, target, description)->delimiter(',')->allow_extra_args(false);
+}
+
+// An option that takes the name of a file to read. Empty: not given.
+inline CLI::Option* AddFile(CLI::App& command, const std::string& name, std::string& path,
+                            const std::string& description) {
+  return command.add_option(name, path, description)->type_name("FILE.npy");
+}
+
+// --dtype: what `tensors` are converted to.
+inline CLI::Option* AddDtype(CLI::App& command, std::optional<DType>& dtype, const std::string& tensors) {
+  return AddChoice<std::optional<DType>>(
+      command, "--dtype", dtype, {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
+      "Convert " + tensors +
+          " to this before sending, from doubles and integers too; bf16 also takes two-byte void .npy files (as "
+          "ml_dtypes writes them) for bfloat16");
+}
+
+// --priority.
+inline CLI::Option* AddPriority(CLI::App& command, client::Priority& priority) {
+  return AddChoice<client::Priority>(command, "--priority", priority,
+                                     {{"normal", client::Priority::kNormal}, {"low", client::Priority::kLow}},
+                                     "What goes first under load")
+      ->default_str("normal");
+}
+
+}  // namespace triad::tools

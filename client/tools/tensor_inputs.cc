@@ -1,0 +1,113 @@
+#include "client/tools/tensor_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/tools/tensor_bridge.h"
+#include "core/tensor/npy_file.h"
+
+namespace triad::tools {
+namespace {
+
+// `tensor` in another type, rounded to nearest. INVALID_ARGUMENT for booleans, and when a finite value would become
+// infinite.
+absl::StatusOr<Tensor> Convert(const TensorView& tensor, DType dtype) {
+  if (!IsFloat(tensor.dtype) || !IsFloat(dtype)) return absl::InvalidArgumentError("BOOL cannot be converted");
+  absl::StatusOr<Tensor> converted = Tensor::Zeros(dtype, tensor.shape);
+  if (!converted.ok()) return converted;
+  for (int64_t i = 0; i < converted->element_count(); ++i) {
+    const float value = LoadElement(tensor.data + i * ByteSize(tensor.dtype), tensor.dtype);
+    std::byte* target = converted->data() + i * ByteSize(dtype);
+    StoreElement(target, dtype, value);
+    if (std::isfinite(value) && std::isinf(LoadElement(target, dtype))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("element ", i, " is ", value, ", past the range of ", Name(dtype)));
+    }
+  }
+  return converted;
+}
+
+}  // namespace
+
+absl::Status TensorInputs::OpenCollection(const std::string& path, const std::vector<std::string>& known_names) {
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path);
+  if (!file.ok()) return file.status();
+  for (const std::string& name : file->view().names()) {
+    if (std::count(known_names.begin(), known_names.end(), name) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": '", name, "' is none of ", absl::StrJoin(known_names, ", "), "; rename or remove it"));
+    }
+  }
+  collection_ = *std::move(file);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<TensorView>> TensorInputs::Find(const std::string& name, const std::string& path) {
+  if (path.empty()) {
+    if (!collection_ || !collection_->view().contains(name)) return std::optional<TensorView>();
+    return collection_->view().Find(name);
+  }
+  absl::StatusOr<Tensor> tensor = ReadNpy(path, {.accept_void_as_bf16 = dtype_ == DType::kBf16,
+                                                 .accept_uint8_as_bool = name == "keep",
+                                                 .convert_to_f32 = dtype_.has_value() && name != "keep"});
+  if (tensor.ok()) return tensors_.emplace_back(*std::move(tensor)).view();
+  if (!absl::IsUnimplemented(tensor.status()) || dtype_ || name == "keep") return tensor.status();
+  return absl::InvalidArgumentError(
+      absl::StrCat(tensor.status().message(),
+                   "; --dtype f32 converts doubles and integers, --dtype bf16 takes two-byte "
+                   "void for bfloat16"));
+}
+
+absl::StatusOr<TensorView> TensorInputs::Converted(const std::string& name, const TensorView& tensor) {
+  if (!dtype_ || tensor.dtype == *dtype_) return tensor;
+  absl::StatusOr<Tensor> converted = Convert(tensor, *dtype_);
+  if (!converted.ok()) return NamePath(converted.status(), name);
+  return tensors_.emplace_back(*std::move(converted)).view();
+}
+
+absl::Status TensorInputs::Fill(const std::string& name, const std::string& path, client::TensorView& target) {
+  std::optional<client::TensorView> found;
+  if (absl::Status status = FillFloats(name, path, found); !status.ok()) return status;
+  if (!found) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no ", name, ": give --", name, " FILE.npy, or --input FILE.safetensors with a tensor named ", name));
+  }
+  target = *std::move(found);
+  return absl::OkStatus();
+}
+
+absl::Status TensorInputs::FillFloats(const std::string& name, const std::string& path,
+                                      std::optional<client::TensorView>& target) {
+  const absl::StatusOr<std::optional<TensorView>> found = Find(name, path);
+  if (!found.ok() || !*found) return found.status();
+  const absl::StatusOr<TensorView> converted = Converted(name, **found);
+  if (converted.ok()) target = ToClient(*converted);
+  return converted.status();
+}
+
+absl::Status TensorInputs::FillOptional(const std::string& name, const std::string& path,
+                                        std::optional<client::TensorView>& target) {
+  const absl::StatusOr<std::optional<TensorView>> found = Find(name, path);
+  if (found.ok() && *found) target = ToClient(**found);
+  return found.status();
+}
+
+absl::Status TensorInputs::FillList(const std::string& name, std::vector<float>& values) {
+  if (!values.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::optional<TensorView>> found = Find(name, /*path=*/"");
+  if (!found.ok() || !*found) return found.status();
+  const TensorView& list = **found;
+  if (list.rank() != 1 || !IsFloat(list.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' must hold one number per head; was ", Name(list.dtype), " ", ToString(list.shape)));
+  }
+  for (int64_t head = 0; head < list.shape[0]; ++head) {
+    values.push_back(LoadElement(list.data + head * ByteSize(list.dtype), list.dtype));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace triad::tools

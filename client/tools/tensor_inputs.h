@@ -1,0 +1,51 @@
+// The tensors that a command sends: files, read and converted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/safetensors_file.h"
+#include "core/tensor/tensor.h"
+#include "triad/tensor.h"
+
+namespace triad::tools {
+
+// Owns what requests borrow from it. Movable; the borrowed views stay valid.
+class TensorInputs {
+ public:
+  // `dtype`: what Fill and FillFloats convert to; unset: nothing is converted.
+  explicit TensorInputs(const std::optional<DType>& dtype) : dtype_(dtype) {}
+
+  // From now on tensors without a .npy file of their own come from the .safetensors file `path`. Errors name the path;
+  // INVALID_ARGUMENT: a tensor in it is none of `known_names`.
+  absl::Status OpenCollection(const std::string& path, const std::vector<std::string>& known_names);
+
+  // Reads the tensor `name` from the .npy file `path`, or where that is empty from the collection. Errors name the file
+  // or tensor, and the flag that would help.
+  //
+  // Converted, and required.
+  absl::Status Fill(const std::string& name, const std::string& path, client::TensorView& target);
+  // Converted, and left unset where there is none.
+  absl::Status FillFloats(const std::string& name, const std::string& path, std::optional<client::TensorView>& target);
+  // Of any type (keep and bias), and left unset where there is none.
+  absl::Status FillOptional(const std::string& name, const std::string& path,
+                            std::optional<client::TensorView>& target);
+  // A list of numbers: rank 1 in the collection, unless flags gave `values`.
+  absl::Status FillList(const std::string& name, std::vector<float>& values);
+
+ private:
+  // nullopt when neither file has the tensor.
+  absl::StatusOr<std::optional<TensorView>> Find(const std::string& name, const std::string& path);
+  // `tensor`, converted where that is asked for and needed.
+  absl::StatusOr<TensorView> Converted(const std::string& name, const TensorView& tensor);
+
+  std::optional<DType> dtype_;
+  std::optional<SafetensorsFile> collection_;
+  std::vector<Tensor> tensors_;  // what was read from .npy files or converted
+};
+
+}  // namespace triad::tools
