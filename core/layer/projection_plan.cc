@@ -1,6 +1,7 @@
 #include "core/layer/projection_plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/attention/tile_geometry.h"
 #include "core/base/dims.h"

@@ -125,6 +125,7 @@ TEST(TileMatmulTest, RefusesSizesThatWouldKillOneDnn) {
   EXPECT_EQ(TileMatmul::Create({.m = 0}).status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(TileMatmul::Create({.k = 0}).status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(TileMatmul::Create({.n = 0}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(WeightLayout::Create({.k = 0}).status().code(), absl::StatusCode::kInternal);
 }
 
 TEST(MatmulCacheTest, GivesThreadsOneProductThatAllCanRun) {

@@ -1,6 +1,6 @@
 #include "core/layer/projection_plan.h"
 
-#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "core/base/check.h"

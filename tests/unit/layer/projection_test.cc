@@ -1,9 +1,13 @@
 #include "core/layer/projection.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "core/attention/tile_geometry.h"
