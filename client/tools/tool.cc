@@ -45,12 +45,9 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   app.footer(kFooter);
   AddAttendCommand(app, world, exit_code);
   AddForwardCommand(app, world, exit_code);
-  AddLayersCommand(app, world, exit_code);
+  AddImportCommand(AddLayersCommand(app, world, exit_code), world, exit_code);
   AddHealthCommand(app, world, exit_code);
   AddInfoCommand(app, world, exit_code);
-  CLI::App* layers = app.add_subcommand("layers", "Layers that a server hosts");
-  layers->require_subcommand(1);
-  AddImportCommand(*layers, world, exit_code);
   AddCompletionCommand(app, world);
 
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back

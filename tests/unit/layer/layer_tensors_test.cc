@@ -32,7 +32,7 @@ LayerSpec Separate() {
           .output = {.weight = "o.w", .bias = "o.b"}};
 }
 
-LayerSpec Fused() {
+LayerSpec FusedSpec() {
   LayerSpec spec = Separate();
   spec.query = spec.key = spec.value = {};
   spec.fused = {.weight = "qkv.w", .bias = "qkv.b"};
@@ -131,7 +131,7 @@ class LayerTensorsWayTest : public testing::TestWithParam<Way> {};
 
 TEST_P(LayerTensorsWayTest, EveryOrderFusionAndTypeGivesTheSameTensors) {
   const auto& [fused, order, dtype] = GetParam();
-  LayerSpec spec = fused ? Fused() : Separate();
+  LayerSpec spec = fused ? FusedSpec() : Separate();
   spec.weight_order = order;
   const absl::StatusOr<LayerTensors> read = Read(spec, FileOf(spec, dtype));
   ASSERT_TRUE(read.ok()) << read.status();
@@ -184,9 +184,9 @@ TEST(LayerTensorsTest, NamesBothShapes) {
   file = FileOf(Separate(), DType::kF32);
   file.Put("v.b", DType::kF32, {35, 1}, std::vector<float>(35));
   EXPECT_EQ(Refusal(Separate(), file), "value.bias: 'v.b' must have shape [35]; was [35, 1]");
-  file = FileOf(Fused(), DType::kF32);
+  file = FileOf(FusedSpec(), DType::kF32);
   file.Put("qkv.w", DType::kF32, {229, 65}, std::vector<float>(229 * 65));
-  EXPECT_THAT(Refusal(Fused(), file), HasSubstr("fused.weight: 'qkv.w' must have shape [230, 65]"));
+  EXPECT_THAT(Refusal(FusedSpec(), file), HasSubstr("fused.weight: 'qkv.w' must have shape [230, 65]"));
 }
 
 TEST(LayerTensorsTest, RefusesTypesThatAreNoFloats) {
@@ -228,11 +228,11 @@ TEST(LayerTensorsTest, RefusesElementsThatAreNotFinite) {
       }
     }
   }
-  WeightBytes file = FileOf(Fused(), DType::kF16);
+  WeightBytes file = FileOf(FusedSpec(), DType::kF16);
   std::vector<float> bias(230, 0);
   bias[229] = std::numeric_limits<float>::infinity();
   file.Put("qkv.b", DType::kF16, {230}, bias);
-  EXPECT_EQ(Refusal(Fused(), file), "fused.bias: 'qkv.b'[229] must be finite in the layer's compute type; was inf");
+  EXPECT_EQ(Refusal(FusedSpec(), file), "fused.bias: 'qkv.b'[229] must be finite in the layer's compute type; was inf");
 }
 
 TEST(LayerTensorsTest, ALayerInBf16RefusesWhatRoundsToInfinityThere) {

@@ -28,8 +28,8 @@ std::vector<float> Normal(int64_t count, uint64_t seed) {
 }
 
 // A weight [outputs, inputs] and its projection on this machine.
-struct Packed {
-  Packed(int64_t inputs, int64_t outputs, DType compute) : weight(Normal(inputs * outputs, 11)) {
+struct PackedProjection {
+  PackedProjection(int64_t inputs, int64_t outputs, DType compute) : weight(Normal(inputs * outputs, 11)) {
     ProjectionWeights weights{.inputs = inputs, .bias = Normal(outputs, 12), .compute = compute};
     for (int64_t o = 0; o < outputs; ++o) weights.rows.push_back(&weight[o * inputs]);
     bias = weights.bias;
@@ -89,7 +89,7 @@ class ProjectionTest : public testing::TestWithParam<DType> {};
 
 TEST_P(ProjectionTest, MultipliesRowsByTheTransposedWeight) {
   for (const Size& size : kSizes) {
-    const Packed packed(size.inputs, size.outputs, GetParam());
+    const PackedProjection packed(size.inputs, size.outputs, GetParam());
     std::vector<float> x = Normal(16 * size.inputs, 13);
     for (float& value : x) value = RoundTo(GetParam(), value);
     const std::vector<float> y = Multiply(*packed.projection, OperandOf(*packed.projection, x).data(), 0);
@@ -113,7 +113,7 @@ TEST_P(ProjectionTest, MultipliesRowsByTheTransposedWeight) {
 // What lets requests share products: neither the number of rows nor a row's place nor the other rows show in its bytes.
 TEST_P(ProjectionTest, RowBytesDependNeitherOnTheRowClassNorOnThePlaceNorOnOtherRows) {
   for (const Size& size : kSizes) {
-    const Packed packed(size.inputs, size.outputs, GetParam());
+    const PackedProjection packed(size.inputs, size.outputs, GetParam());
     const std::vector<float> row = Normal(size.inputs, 14);
     std::vector<float> same, among_nan;
     for (int64_t r = 0; r < kTileRows; ++r) {
@@ -142,7 +142,7 @@ TEST_P(ProjectionTest, RowBytesDependNeitherOnTheRowClassNorOnThePlaceNorOnOther
 
 // Operands are read where a client's message has them.
 TEST_P(ProjectionTest, BytesDoNotDependOnTheAddressOfTheOperand) {
-  const Packed packed(512, 512, GetParam());
+  const PackedProjection packed(512, 512, GetParam());
   std::vector<float> x = Normal(48 * 512, 15);
   for (float& value : x) value = RoundTo(GetParam(), value);
   const std::vector<std::byte> operand = OperandOf(*packed.projection, x);
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Types, ProjectionTest, testing::Values(DType::kF32, DTy
                          [](const auto& tested) { return std::string(Name(tested.param)); });
 
 TEST(ProjectionBlocksTest, CoverTheOutputsWithNearlyEqualBlocks) {
-  const Packed packed(8, 1000, DType::kF32);
+  const PackedProjection packed(8, 1000, DType::kF32);
   const std::vector<ColumnBlock>& blocks = packed.projection->blocks();
   ASSERT_EQ(blocks.size(), 3u);
   int64_t end = 0;
