@@ -1,5 +1,6 @@
 #include "server/transport.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -70,6 +71,9 @@ std::string BoundAddress(const std::string& address, int port) {
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions& options,
                                                             const std::vector<NamedService>& services) {
+  // protobuf writes a line about every string that is not UTF-8, and what clients send must not fill the log. The
+  // message is refused all the same.
+  google::protobuf::SetLogHandler(nullptr);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

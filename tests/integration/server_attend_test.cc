@@ -229,11 +229,5 @@ TEST_F(ServerAttendTest, RefusesCompressedMessages) {
   }
 }
 
-TEST_F(ServerAttendTest, DoesNotOfferForwardYet) {
-  grpc::ClientContext context;
-  v1::ForwardResponse response;
-  EXPECT_EQ(stub_->Forward(&context, {}, &response).error_code(), grpc::UNIMPLEMENTED);
-}
-
 }  // namespace
 }  // namespace triad
