@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/layer_name.h"
 #include "server/refuse.h"
 #include "server/unary_call.h"
@@ -40,6 +42,10 @@ absl::StatusOr<LayerChoice> DecodeChoice(const Request& request) {
   return choice;
 }
 
+LogFields Describe(const std::string& name, int64_t version) {
+  return {{"name", name}, {"version", absl::StrCat(version)}};
+}
+
 absl::Status CheckAdmin(const ServingContext& context) {
   if (context.allow_layer_admin) return absl::OkStatus();
   return absl::PermissionDeniedError("layers are not to be loaded and unloaded here; --allow_layer_admin is off");
@@ -66,7 +72,12 @@ class LoadCall final : public UnaryCall {
     if (!hold.ok()) return CountRefusal(hold.status(), context_.metrics);
     hold_ = *std::move(hold);
     return context_.loader.Submit(*std::move(choice), [this, &response](absl::StatusOr<LoadedLayer> loaded) {
-      if (loaded.ok()) Encode(*loaded, *response.mutable_layer());
+      if (loaded.ok()) {
+        Encode(*loaded, *response.mutable_layer());
+        context_.log.Info("layer loaded", Describe(loaded->name, loaded->version));
+      } else {
+        context_.log.Warning("layer not loaded", {{"reason", std::string(loaded.status().message())}});
+      }
       Answer(loaded.status());
     });
   }
@@ -112,7 +123,9 @@ class LayerService final : public v1::LayerService::CallbackService {
       const absl::StatusOr<LayerChoice> choice = DecodeChoice(*request);
       if (!choice.ok()) return choice.status();
       if (!choice->version) return RefuseField("version", "be given", "unset");
-      return context_.layers.Remove(choice->name, *choice->version);
+      absl::Status status = context_.layers.Remove(choice->name, *choice->version);
+      if (status.ok()) context_.log.Info("layer unloaded", Describe(choice->name, *choice->version));
+      return status;
     });
   }
 

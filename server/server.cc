@@ -189,6 +189,7 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
                                   .clock = RealClock(),
                                   .layers = layers_,
                                   .loader = *loader_,
+                                  .log = log_,
                                   .max_stream_items = options_.max_stream_items,
                                   .allow_layer_admin = options_.allow_layer_admin});
   layer_service_ = MakeLayerService(*context_);
@@ -230,11 +231,6 @@ absl::Status Server::Impl::LoadLayers() {
           "--demo_layer=false; was demo@1");
     }
   }
-  for (const LoadedLayer& layer : layers_.List()) {
-    log_.Info("layer", {{"name", layer.name},
-                        {"version", absl::StrCat(layer.version)},
-                        {"weights_bytes", absl::StrCat(layer.layer->weights_bytes())}});
-  }
   return absl::OkStatus();
 }
 
@@ -257,6 +253,11 @@ void Server::Impl::LogStart() const {
                         {"onednn_version", build_.onednn_version},
                         {"threads", absl::StrCat(cpu_.budget.threads)},
                         {"threads_reason", cpu_.budget.reason}});
+  for (const LoadedLayer& layer : layers_.List()) {
+    log_.Info("layer", {{"name", layer.name},
+                        {"version", absl::StrCat(layer.version)},
+                        {"weights_bytes", absl::StrCat(layer.layer->weights_bytes())}});
+  }
   // Scripts wait for these lines. Last, because they promise that the server is ready.
   if (http_ != nullptr) log_.Info(absl::StrCat("listening on http://", http_->address()));
   for (const std::string& address : transport_->addresses()) log_.Info(absl::StrCat("listening on ", address));

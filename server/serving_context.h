@@ -10,6 +10,7 @@
 #include "server/in_flight_ledger.h"
 #include "server/layer_loader.h"
 #include "server/layer_store.h"
+#include "server/log.h"
 #include "server/metrics.h"
 #include "server/stream_registry.h"
 
@@ -25,6 +26,7 @@ struct ServingContext {
   Clock& clock;
   LayerStore& layers;
   LayerLoader& loader;
+  Log& log;
   int64_t max_stream_items = 1;    // unanswered items at which a stream is read no further
   bool allow_layer_admin = false;  // LoadLayer and UnloadLayer
 };
