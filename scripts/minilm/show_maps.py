@@ -57,7 +57,8 @@ class Show:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", required=True, help="the server, as gRPC names it")
-    parser.add_argument("--model", type=Path, required=True, help="folder of config.json, model.safetensors and tokenizer.json")
+    parser.add_argument("--model", type=Path, required=True,
+                        help="folder of config.json, model.safetensors and tokenizer.json")
     parser.add_argument("--sentence", default="The bank by the river was steep")
     arguments = parser.parse_args()
 
@@ -65,8 +66,9 @@ def main() -> None:
     words, ids = tokenizer.tokens(arguments.sentence), tokenizer.encode(arguments.sentence)
     if len(ids) > encoder.positions:
         sys.exit(f"the sentence has {len(ids)} tokens; the model takes {encoder.positions}")
-    print(f'"{arguments.sentence}": {len(ids)} tokens, each {encoder.model_dim} wide, through {encoder.layers} trained layers of '
-          f"{encoder.heads} heads.\nOf each layer, the head whose words look most at other words. A dot is less than 0.005.")
+    print(f'"{arguments.sentence}": {len(ids)} tokens, each {encoder.model_dim} wide, through {encoder.layers} trained '
+          f"layers of {encoder.heads} heads.")
+    print("Of each layer, the head whose words look most at other words. A dot is less than 0.005.")
     client = ForwardClient(arguments.target, ROOT)
     show = Show(client, encoder, words)
     _, embedding = encoder.encode(ids, show.attend)
@@ -75,7 +77,8 @@ def main() -> None:
     print(f"\nThe server computed for {show.compute_us:.0f} us, all layers together.")
     print(f"The same layers by numpy in double precision: outputs differ by at most {show.output_error:.1e}, "
           f"weights by at most {show.weights_error:.1e}.")
-    print(f"The sentence's embedding, by the server's attention and by numpy's: cosine 1 - {max(0.0, 1 - embedding @ exact):.1e}.")
+    print("The sentence's embedding, by the server's attention and by numpy's: "
+          f"cosine 1 - {max(0.0, 1 - embedding @ exact):.1e}.")
 
 
 if __name__ == "__main__":

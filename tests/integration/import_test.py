@@ -181,7 +181,8 @@ def bert():
 
 def gpt2():
     """One fused projection that lies [inputs, outputs], causal; f16; scores divided by the layer's number too."""
-    model = Checkpoint(2, np.float16, model_type="gpt2", n_embd=40, n_head=5, n_layer=2, scale_attn_by_inverse_layer_idx=True)
+    model = Checkpoint(2, np.float16, model_type="gpt2", n_embd=40, n_head=5, n_layer=2,
+                       scale_attn_by_inverse_layer_idx=True)
     for layer in range(2):
         for part, outputs in (("c_attn", 120), ("c_proj", 40)):
             model.add(f"h.{layer}.attn.{part}.weight", 40, outputs)

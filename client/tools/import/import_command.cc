@@ -55,9 +55,6 @@ std::string DefaultName(const std::string& from) {
 // Everything that can be found wrong before anything is written.
 absl::StatusOr<std::vector<Import>> PlanImports(const ImportFlags& flags, const Checkpoint& checkpoint) {
   const std::string name = flags.name.empty() ? DefaultName(flags.from) : flags.name;
-  if (absl::Status status = CheckLayerName(name); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--name: ", status.message()));
-  }
   absl::StatusOr<std::vector<LayerPlan>> plans =
       PlanLayers(checkpoint, {.layer = flags.layer, .bf16_compute = flags.compute == "bf16"});
   if (!plans.ok()) return absl::Status(plans.status().code(), absl::StrCat(flags.from, ": ", plans.status().message()));
@@ -65,6 +62,9 @@ absl::StatusOr<std::vector<Import>> PlanImports(const ImportFlags& flags, const 
   for (LayerPlan& plan : *plans) {
     LayerPlace place = {
         .layer_dir = flags.layer_dir, .name = absl::StrCat(name, "/", plan.index), .version = flags.version};
+    if (absl::Status status = CheckLayerName(place.name); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--name: ", status.message()));
+    }
     if (!flags.force && !flags.list) {
       if (absl::Status status = CheckFree(place); !status.ok()) return status;
     }

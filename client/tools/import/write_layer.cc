@@ -10,16 +10,22 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "core/tensor/file_bytes.h"
 #include "core/tensor/safetensors_file.h"
 
 namespace triad::tools {
 namespace {
+
+// A server's limits.
+constexpr size_t kMaxNameBytes = 200;
+constexpr size_t kMaxNameParts = 8;
 
 absl::Status Failure(const std::error_code& error, const std::string& path) {
   return absl::ErrnoToStatus(error.value(), path);
@@ -84,15 +90,18 @@ absl::Status Exchange(const StagingFolder& staging, const std::string& target) {
 std::string LayerPlace::folder() const { return absl::StrCat(layer_dir, "/", name, "/", version); }
 
 absl::Status CheckLayerName(absl::string_view name) {
-  for (absl::string_view part : absl::StrSplit(name, '/')) {
-    const auto is_fine = [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.'; };
-    if (!part.empty() && part[0] != '.' && part[0] != '-' && std::all_of(part.begin(), part.end(), is_fine)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a layer's name has letters, digits, '_', '-' and '.' in parts joined by '/', none of which begins "
-        "with '.' or '-'; was '",
-        name, "'"));
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
+  const auto is_fine = [](absl::string_view part) {
+    const auto is_allowed = [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.'; };
+    return !part.empty() && part[0] != '.' && part[0] != '-' && std::all_of(part.begin(), part.end(), is_allowed);
+  };
+  if (name.size() <= kMaxNameBytes && parts.size() <= kMaxNameParts &&
+      std::all_of(parts.begin(), parts.end(), is_fine)) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a layer's name has at most ", kMaxNameBytes, " letters, digits, '_', '-' and '.' in at most ",
+                   kMaxNameParts, " parts joined by '/', none of which begins with '.' or '-'; was '", name, "'"));
 }
 
 absl::Status CheckFree(const LayerPlace& place) {

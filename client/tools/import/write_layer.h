@@ -19,8 +19,8 @@ struct LayerPlace {
   std::string folder() const;
 };
 
-// Letters, digits, '_', '-' and '.', in parts joined by '/'; no part begins with '.' or '-', so that no name leaves the
-// layer directory or hides in it. INVALID_ARGUMENT otherwise.
+// At most 200 letters, digits, '_', '-' and '.', in at most 8 parts joined by '/', as a server takes them; no part
+// begins with '.' or '-', so that no name leaves the layer directory or hides in it. INVALID_ARGUMENT otherwise.
 absl::Status CheckLayerName(absl::string_view name);
 
 // ALREADY_EXISTS when there is something at `place`.

@@ -83,6 +83,8 @@ TEST_F(ImportWriteTest, NamesStayInTheLayerDirectory) {
     EXPECT_FALSE(CheckLayerName(name).ok()) << name;
   }
   EXPECT_FALSE(CheckLayerName("").ok());
+  EXPECT_FALSE(CheckLayerName("a/a/a/a/a/a/a/a/a").ok());
+  EXPECT_FALSE(CheckLayerName(std::string(201, 'a')).ok());
   EXPECT_TRUE(CheckLayerName("meta/Llama-3.1-8B_x").ok());
 }
 
