@@ -77,7 +77,8 @@ ServerInfo Decode(const v1::ServerInfo& message) {
                      .max_reference_work = limits.max_reference_work(),
                      .max_batch = limits.max_batch(),
                      .max_in_flight_requests = limits.max_in_flight_requests(),
-                     .grpc_memory_bytes = limits.grpc_memory_bytes()}};
+                     .grpc_memory_bytes = limits.grpc_memory_bytes(),
+                     .max_layer_loads = limits.max_layer_loads()}};
 }
 
 }  // namespace triad::client

@@ -24,7 +24,8 @@ Json LimitsJson(const client::Limits& limits) {
           {"max_reference_work", limits.max_reference_work},
           {"max_batch", limits.max_batch},
           {"max_in_flight_requests", limits.max_in_flight_requests},
-          {"grpc_memory_bytes", limits.grpc_memory_bytes}};
+          {"grpc_memory_bytes", limits.grpc_memory_bytes},
+          {"max_layer_loads", limits.max_layer_loads}};
 }
 
 Json InfoJson(const client::ServerInfo& info) {

@@ -29,6 +29,13 @@ Client Connect(const TestServer& server, const RetryOptions& retry = {}) {
   return *Client::Create({.target = server.target(), .retry = retry});
 }
 
+// As TestServerOptions, with the layer "demo".
+ServerOptions DemoOptions() {
+  ServerOptions options = TestServerOptions();
+  options.demo_layer = true;
+  return options;
+}
+
 // Hidden states [1, kTokens, kDemoDim].
 struct HiddenStates {
   ForwardRequest Request() const {
@@ -39,7 +46,7 @@ struct HiddenStates {
 };
 
 TEST(ClientLayerTest, EveryFormOfACallBringsTheSameBytes) {
-  const TestServer server;
+  const TestServer server(DemoOptions());
   const Client client = Connect(server);
   const HiddenStates hidden{};
   const auto sync = client.Forward(hidden.Request());
@@ -69,7 +76,7 @@ TEST(ClientLayerTest, EveryFormOfACallBringsTheSameBytes) {
 }
 
 TEST(ClientLayerTest, WeightsSumToOne) {
-  const TestServer server;
+  const TestServer server(DemoOptions());
   const HiddenStates hidden{};
   ForwardRequest request = hidden.Request();
   request.return_weights = true;
@@ -87,7 +94,7 @@ TEST(ClientLayerTest, WeightsSumToOne) {
 }
 
 TEST(ClientLayerTest, ABadItemOfAStreamFailsAlone) {
-  const TestServer server;
+  const TestServer server(DemoOptions());
   const HiddenStates hidden{};
   ForwardRequest bad = hidden.Request();
   bad.input.shape = {1, 2 * kTokens, kDemoDim / 2};
@@ -108,7 +115,7 @@ TEST(ClientLayerTest, ABadItemOfAStreamFailsAlone) {
 }
 
 TEST(ClientLayerTest, WhatTheServerWouldRefuseIsNotSent) {
-  ServerOptions options = TestServerOptions();
+  ServerOptions options = DemoOptions();
   options.max_tokens_per_request = 2 * kTokens - 1;
   const TestServer server(options);
   const auto refused = Connect(server).Forward(HiddenStates().Request());
@@ -117,7 +124,7 @@ TEST(ClientLayerTest, WhatTheServerWouldRefuseIsNotSent) {
 }
 
 TEST(ClientLayerTest, TheDemoLayerIsListed) {
-  const TestServer server;
+  const TestServer server(DemoOptions());
   const Client client = Connect(server);
   const auto layers = client.ListLayers();
   ASSERT_TRUE(layers.ok()) << layers.status();
@@ -137,7 +144,7 @@ TEST(ClientLayerTest, TheDemoLayerIsListed) {
 }
 
 TEST(ClientLayerTest, AdministrationIsDeniedUnlessAllowed) {
-  const TestServer server;
+  const TestServer server(DemoOptions());
   const Client client = Connect(server);
   EXPECT_EQ(client.LoadLayer({.name = "mean"}).status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(client.UnloadLayer({.name = "demo", .version = 1}).code(), absl::StatusCode::kPermissionDenied);
@@ -229,7 +236,7 @@ TEST_F(LayerAdminTest, AFolderThatHoldsNoLayerIsRefusedWithTheReason) {
 class GatedLayerTest : public ::testing::Test {
  protected:
   static ServerOptions Options() {
-    ServerOptions options = TestServerOptions();
+    ServerOptions options = DemoOptions();
     options.threads = 1;
     options.max_inline_flop = 0;
     options.max_in_flight_requests = 1;

@@ -22,6 +22,7 @@ struct Limits {
   int64_t max_batch = 0;               // most sequences of one request
   int64_t max_in_flight_requests = 0;  // most requests waiting and running at once
   int64_t grpc_memory_bytes = 0;       // most memory for messages that are still arriving
+  int64_t max_layer_loads = 0;         // most LoadLayer calls waiting and running at once
 };
 
 struct ServerInfo {

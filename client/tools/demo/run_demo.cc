@@ -80,13 +80,17 @@ absl::Status ShowNamedLayers(const client::Client& client, const DemoOptions& op
   return ShowLayers(client, inputs, absl::StrSplit(options.words, ' ', absl::SkipEmpty()), options.head, out);
 }
 
+bool IsOfHistogram(absl::string_view sample) {
+  const absl::string_view name = sample.substr(0, sample.find_first_of("{ "));
+  return absl::EndsWith(name, "_bucket") || absl::EndsWith(name, "_sum") || absl::EndsWith(name, "_count");
+}
+
 }  // namespace
 
 std::string InterestingMetrics(const std::string& page) {
   std::string kept;
   for (const absl::string_view line : absl::StrSplit(page, '\n', absl::SkipEmpty())) {
-    if (!absl::StartsWith(line, "triad_") || absl::StrContains(line, "_bucket{") || absl::EndsWith(line, " 0"))
-      continue;
+    if (!absl::StartsWith(line, "triad_") || IsOfHistogram(line) || absl::EndsWith(line, " 0")) continue;
     absl::StrAppend(&kept, "  ", line, "\n");
   }
   return kept;
@@ -112,7 +116,7 @@ absl::Status RunDemo(const DemoOptions& options, const World& world) {
   if (options.http.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> page = HttpGet(options.http, "/metrics");
   if (!page.ok()) return page.status();
-  world.out << "\nIts metrics at http://" << options.http << "/metrics now, zeros and histogram buckets left out:\n\n"
+  world.out << "\nIts metrics at http://" << options.http << "/metrics now, zeros and histograms left out:\n\n"
             << InterestingMetrics(*page);
   return absl::OkStatus();
 }

@@ -27,7 +27,7 @@ struct DemoOptions {
 // the calls; INVALID_ARGUMENT: the options; INTERNAL when the answers are not shaped as the contract says.
 absl::Status RunDemo(const DemoOptions& options, const World& world);
 
-// The samples of triad_ metrics in `page` (Prometheus' text format) that are not 0, without the buckets of histograms.
+// The samples of triad_ metrics in `page` (Prometheus' text format) that are not 0, without histograms.
 std::string InterestingMetrics(const std::string& page);
 
 }  // namespace triad::tools

@@ -127,5 +127,22 @@ TEST(AttendMessagesTest, AMalformedAnswerIsAnError) {
   EXPECT_EQ(Decode(std::move(message)).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST(AttendMessagesTest, EveryLimitOfTheServerIsRead) {
+  v1::ServerInfo message;
+  v1::ServerInfo::Limits& limits = *message.mutable_limits();
+  std::vector<int64_t> numbers;  // each limit is its field's number
+  for (int i = 0; i < limits.GetDescriptor()->field_count(); ++i) {
+    const auto* field = limits.GetDescriptor()->field(i);
+    numbers.push_back(field->number());
+    limits.GetReflection()->SetInt64(&limits, field, field->number());
+  }
+  const Limits read = Decode(message).limits;
+  EXPECT_EQ(numbers, std::vector<int64_t>({read.max_message_bytes, read.max_tokens_per_request, read.max_head_dim,
+                                           read.max_weights_bytes, read.max_in_flight_bytes,
+                                           absl::ToInt64Nanoseconds(read.max_queue_time), read.max_streams,
+                                           read.max_stream_items, read.max_reference_work, read.max_batch,
+                                           read.max_in_flight_requests, read.grpc_memory_bytes, read.max_layer_loads}));
+}
+
 }  // namespace
 }  // namespace triad::client

@@ -23,7 +23,8 @@ expect bottom_right -- triad attend --alignment b
 expect bash zsh fish -- triad completion ""
 expect --layer --input --position-offsets -- triad forward --
 expect tokens_heads packed -- triad forward --layout ""
-expect list get load unload -- triad layers ""
+expect list get load unload import -- triad layers ""
+expect --from --force -- triad layers import --
 expect load -- triad layers lo
 expect --layer-version --json -- triad layers unload --
 COMP_WORDS=(triad attend --query "") COMP_CWORD=3

@@ -54,10 +54,11 @@ TEST(AttentionMapTest, TheLargestDifferenceIsAbsolute) {
   EXPECT_EQ(LargestDifference(std::vector<float>{1, 2}, std::vector<float>{1.5, 0}), 2);
 }
 
-TEST(DemoTest, MetricsLeaveOutZerosAndBuckets) {
+TEST(DemoTest, MetricsLeaveOutZerosAndHistograms) {
   EXPECT_EQ(InterestingMetrics("# HELP triad_x y\ntriad_requests_total{method=\"Attend\"} 2\ntriad_open_streams 0\n"
-                               "triad_queue_seconds_bucket{le=\"1\"} 2\ntriad_queue_seconds_sum 0.5\nprocess_x 1\n"),
-            "  triad_requests_total{method=\"Attend\"} 2\n  triad_queue_seconds_sum 0.5\n");
+                               "triad_queue_seconds_bucket{le=\"1\"} 2\ntriad_queue_seconds_sum 0.5\n"
+                               "triad_queue_seconds_count 2\ntriad_counted_bytes_total 3\nprocess_x 1\n"),
+            "  triad_requests_total{method=\"Attend\"} 2\n  triad_counted_bytes_total 3\n");
 }
 
 TEST(DemoTest, AsksTwiceAndShowsTheHeadThatWasAskedFor) {
