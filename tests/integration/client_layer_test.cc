@@ -15,6 +15,7 @@
 #include "tests/integration/client_content.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_gate_kernel.h"
+#include "tests/support/temp_path.h"
 #include "triad/client.h"
 
 namespace triad::client {
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kTokens = 7;
 constexpr int64_t kDemoDim = 512;
 
-Client Connect(const TestServer& server, const RetryOptions& retry = {}) {
+Client ConnectTo(const TestServer& server, const RetryOptions& retry = {}) {
   return *Client::Create({.target = server.target(), .retry = retry});
 }
 
@@ -47,7 +48,7 @@ struct HiddenStates {
 
 TEST(ClientLayerTest, EveryFormOfACallBringsTheSameBytes) {
   const TestServer server(DemoOptions());
-  const Client client = Connect(server);
+  const Client client = ConnectTo(server);
   const HiddenStates hidden{};
   const auto sync = client.Forward(hidden.Request());
   ASSERT_TRUE(sync.ok()) << sync.status();
@@ -81,7 +82,7 @@ TEST(ClientLayerTest, WeightsSumToOne) {
   ForwardRequest request = hidden.Request();
   request.return_weights = true;
   request.return_lse = true;
-  const auto answer = Connect(server).Forward(request);
+  const auto answer = ConnectTo(server).Forward(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_EQ(answer->weights->shape(), Shape({1, 8, kTokens, kTokens}));
   EXPECT_EQ(answer->lse->shape(), Shape({1, 8, kTokens}));
@@ -100,7 +101,7 @@ TEST(ClientLayerTest, ABadItemOfAStreamFailsAlone) {
   bad.input.shape = {1, 2 * kTokens, kDemoDim / 2};
   ForwardRequest unknown = hidden.Request();
   unknown.layer = "none";
-  const auto stream = Connect(server).OpenForwardStream();
+  const auto stream = ConnectTo(server).OpenForwardStream();
   ASSERT_TRUE(stream.ok()) << stream.status();
   ASSERT_TRUE((*stream)->Send(1, bad).ok());
   ASSERT_TRUE((*stream)->Send(2, unknown).ok());
@@ -118,14 +119,14 @@ TEST(ClientLayerTest, WhatTheServerWouldRefuseIsNotSent) {
   ServerOptions options = DemoOptions();
   options.max_tokens_per_request = 2 * kTokens - 1;
   const TestServer server(options);
-  const auto refused = Connect(server).Forward(HiddenStates().Request());
+  const auto refused = ConnectTo(server).Forward(HiddenStates().Request());
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--max_tokens_per_request of the server at"));
   EXPECT_EQ(server.Metric(R"(triad_requests_total{code="INVALID_ARGUMENT",method="Forward"})"), 0);
 }
 
 TEST(ClientLayerTest, TheDemoLayerIsListed) {
   const TestServer server(DemoOptions());
-  const Client client = Connect(server);
+  const Client client = ConnectTo(server);
   const auto layers = client.ListLayers();
   ASSERT_TRUE(layers.ok()) << layers.status();
   ASSERT_EQ(layers->size(), 1u);
@@ -145,7 +146,7 @@ TEST(ClientLayerTest, TheDemoLayerIsListed) {
 
 TEST(ClientLayerTest, AdministrationIsDeniedUnlessAllowed) {
   const TestServer server(DemoOptions());
-  const Client client = Connect(server);
+  const Client client = ConnectTo(server);
   EXPECT_EQ(client.LoadLayer({.name = "mean"}).status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(client.UnloadLayer({.name = "demo", .version = 1}).code(), absl::StatusCode::kPermissionDenied);
   EXPECT_TRUE(client.GetLayer({.name = "demo"}).ok());
@@ -196,10 +197,9 @@ class LayerAdminTest : public ::testing::Test {
     return answer->output.float32()[0] / 2;
   }
 
-  const std::filesystem::path layer_dir_ = absl::StrCat(
-      ::testing::TempDir(), "/client_layers_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::filesystem::path layer_dir_ = TempPath("layers");
   const TestServer server_{Options(layer_dir_)};
-  const Client client_ = Connect(server_);
+  const Client client_ = ConnectTo(server_);
 };
 
 TEST_F(LayerAdminTest, VersionsAreLoadedServedAndUnloaded) {
@@ -251,7 +251,7 @@ class GatedLayerTest : public ::testing::Test {
 };
 
 TEST_F(GatedLayerTest, ACallEndsAtItsDeadlineAndTheNextIsServed) {
-  const Client client = Connect(server_);
+  const Client client = ConnectTo(server_);
   const auto late = client.Forward(hidden_.Request(), {.timeout = absl::Milliseconds(50)});
   EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded) << late.status();
   gate_->Open();
@@ -260,7 +260,7 @@ TEST_F(GatedLayerTest, ACallEndsAtItsDeadlineAndTheNextIsServed) {
 }
 
 TEST_F(GatedLayerTest, ARefusalForLoadIsRetriedUntilThereIsRoom) {
-  const Client client = Connect(server_, {.max_attempts = 100'000});
+  const Client client = ConnectTo(server_, {.max_attempts = 100'000});
   Awaited<ForwardResponse> running;
   client.ForwardAsync(hidden_.Request(), {.timeout = kLong}, running.Callback());
   gate_->AwaitArrivals(1);

@@ -93,7 +93,6 @@ TEST(ServerDrainTest, CancelsWhatIsLeftAtTheTimeout) {
 
 TEST(ServerAddressTest, ListensOnSeveralAddressesAndSaysWhichPort) {
   ServerOptions options = TestServerOptions();
-  const std::filesystem::path folder = std::filesystem::temp_directory_path();
   options.listen = {"127.0.0.1:0", "localhost:0"};
   TestServer server(options);
   ASSERT_EQ(server.server().addresses().size(), 2u);

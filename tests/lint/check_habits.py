@@ -17,6 +17,7 @@ HABITS = [
     (CPP, [], r"^\s*using namespace (?!hwy)", "name what is used"),
     (["core/*", "server/*"], ["core/base/mutex.h"], r"\b(std::(recursive_|shared_|timed_)?mutex|absl::Mutex|std::condition_variable)\b",
      "core/base/mutex.h has the annotated ones"),
+    (CPP, ["tests/support/temp_path.h"], r'\bTempDir\(\)[^;]*"/(?!\w*XXXXXX)', "TempPath is a process's own; tests run side by side"),
     (["core/*"], [], r"\bgetenv\s*\(", "configuration comes in as a struct"),
     (["server/*"], ["server/server_options*"], r"\b(getenv\s*\(|absl::GetFlag\b)",
      "only server_options reads flags and environment"),

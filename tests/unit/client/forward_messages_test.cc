@@ -12,7 +12,7 @@ namespace triad::client {
 namespace {
 
 // Every field set, none to its default.
-ForwardRequest FullRequest(const SmallProblem& problem) {
+ForwardRequest FullForward(const SmallProblem& problem) {
   ForwardRequest request = problem.HiddenStates();
   request.version = 3;
   request.layout = Layout::kPacked;
@@ -28,7 +28,7 @@ ForwardRequest FullRequest(const SmallProblem& problem) {
   return request;
 }
 
-v1::ForwardRequest Encoded(const ForwardRequest& request) {
+v1::ForwardRequest EncodedForward(const ForwardRequest& request) {
   v1::ForwardRequest message;
   Encode(request, message);
   return message;
@@ -36,7 +36,7 @@ v1::ForwardRequest Encoded(const ForwardRequest& request) {
 
 TEST(ForwardMessagesTest, EveryFieldReachesTheWire) {
   const SmallProblem problem{};
-  const v1::ForwardRequest message = Encoded(FullRequest(problem));
+  const v1::ForwardRequest message = EncodedForward(FullForward(problem));
   EXPECT_EQ(message.layer(), "demo");
   EXPECT_EQ(message.version(), 3);
   EXPECT_EQ(message.input().shape_size(), 3);
@@ -56,7 +56,7 @@ TEST(ForwardMessagesTest, EveryFieldReachesTheWire) {
 }
 
 TEST(ForwardMessagesTest, WhatIsUnsetStaysUnset) {
-  const v1::ForwardRequest message = Encoded(SmallProblem().HiddenStates());
+  const v1::ForwardRequest message = EncodedForward(SmallProblem().HiddenStates());
   EXPECT_FALSE(message.has_version() || message.has_lengths() || message.has_context() ||
                message.has_context_lengths() || message.has_keep() || message.has_bias() ||
                message.has_position_offsets());
@@ -64,8 +64,9 @@ TEST(ForwardMessagesTest, WhatIsUnsetStaysUnset) {
 
 TEST(ForwardMessagesTest, EncodedBytesIsExact) {
   const SmallProblem problem{};
-  EXPECT_EQ(EncodedBytes(ForwardRequest()), static_cast<int64_t>(Encoded({}).ByteSizeLong()));
-  EXPECT_EQ(EncodedBytes(FullRequest(problem)), static_cast<int64_t>(Encoded(FullRequest(problem)).ByteSizeLong()));
+  EXPECT_EQ(EncodedBytes(ForwardRequest()), static_cast<int64_t>(EncodedForward({}).ByteSizeLong()));
+  EXPECT_EQ(EncodedBytes(FullForward(problem)),
+            static_cast<int64_t>(EncodedForward(FullForward(problem)).ByteSizeLong()));
 }
 
 TEST(ForwardMessagesTest, AnswersAreMovedNotCopied) {

@@ -14,9 +14,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kMaxBatch = 4;
+constexpr int64_t kMaxForwardBatch = 4;
 
-v1::ForwardRequest GoodRequest() {
+v1::ForwardRequest GoodForward() {
   v1::ForwardRequest message;
   message.set_layer("minilm/0");
   *message.mutable_input() = ZeroTensor({1, 2, 3}, v1::FLOAT16);
@@ -25,14 +25,14 @@ v1::ForwardRequest GoodRequest() {
 
 // INVALID_ARGUMENT with `words`.
 void ExpectRefused(const v1::ForwardRequest& message, const std::string& words) {
-  const absl::Status status = DecodeForward(message, kMaxBatch).status();
+  const absl::Status status = DecodeForward(message, kMaxForwardBatch).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(words));
 }
 
 TEST(DecodeForwardTest, BorrowsTheMessagesBytes) {
-  const v1::ForwardRequest message = GoodRequest();
-  const auto decoded = DecodeForward(message, kMaxBatch);
+  const v1::ForwardRequest message = GoodForward();
+  const auto decoded = DecodeForward(message, kMaxForwardBatch);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->layer.data(), message.layer().data());
   EXPECT_EQ(static_cast<const void*>(decoded->request.input.data), message.input().data().data());
@@ -41,21 +41,21 @@ TEST(DecodeForwardTest, BorrowsTheMessagesBytes) {
 }
 
 TEST(DecodeForwardTest, KeepsUnsetApartFromEmpty) {
-  v1::ForwardRequest message = GoodRequest();
-  const auto unset = DecodeForward(message, kMaxBatch);
+  v1::ForwardRequest message = GoodForward();
+  const auto unset = DecodeForward(message, kMaxForwardBatch);
   EXPECT_EQ(unset->version, std::nullopt);
   EXPECT_FALSE(unset->request.lengths.has_value());
   EXPECT_FALSE(unset->request.context.has_value());
   EXPECT_FALSE(unset->request.position_offsets.has_value());
   message.mutable_lengths();
   message.mutable_position_offsets();
-  const auto set = DecodeForward(message, kMaxBatch);
+  const auto set = DecodeForward(message, kMaxForwardBatch);
   EXPECT_TRUE(set->request.lengths->empty());
   EXPECT_TRUE(set->request.position_offsets->empty());
 }
 
 TEST(DecodeForwardTest, CarriesEveryOption) {
-  v1::ForwardRequest message = GoodRequest();
+  v1::ForwardRequest message = GoodForward();
   message.set_version(7);
   message.set_layout(v1::PACKED);
   message.mutable_lengths()->add_values(2);
@@ -67,7 +67,7 @@ TEST(DecodeForwardTest, CarriesEveryOption) {
   message.set_return_lse(true);
   message.set_return_weights(true);
   message.set_priority(v1::LOW);
-  const auto decoded = DecodeForward(message, kMaxBatch);
+  const auto decoded = DecodeForward(message, kMaxForwardBatch);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   const ForwardRequest& request = decoded->request;
   EXPECT_EQ(decoded->version, 7);
@@ -83,42 +83,42 @@ TEST(DecodeForwardTest, CarriesEveryOption) {
 }
 
 TEST(DecodeForwardTest, NamesWhatIsMissingOrMalformed) {
-  v1::ForwardRequest message = GoodRequest();
+  v1::ForwardRequest message = GoodForward();
   message.clear_layer();
   ExpectRefused(message, "layer must");
   message.set_layer("../../etc");
   ExpectRefused(message, "\"../../etc\"");
-  message = GoodRequest();
+  message = GoodForward();
   message.set_version(0);
   ExpectRefused(message, "version must be > 0");
-  message = GoodRequest();
+  message = GoodForward();
   message.clear_input();
   ExpectRefused(message, "input must be given");
-  message = GoodRequest();
+  message = GoodForward();
   message.mutable_context();
   ExpectRefused(message, "context.dtype");
-  message = GoodRequest();
+  message = GoodForward();
   message.mutable_input()->mutable_data()->pop_back();
   ExpectRefused(message, "input.data");
 }
 
 TEST(DecodeForwardTest, BoundsEveryLengthsField) {
   for (const char* field : {"lengths", "context_lengths", "position_offsets"}) {
-    v1::ForwardRequest message = GoodRequest();
+    v1::ForwardRequest message = GoodForward();
     const auto* descriptor = message.GetDescriptor()->FindFieldByName(field);
     auto& lengths = static_cast<v1::Lengths&>(*message.GetReflection()->MutableMessage(&message, descriptor));
-    for (int64_t i = 0; i <= kMaxBatch; ++i) lengths.add_values(1);
+    for (int64_t i = 0; i <= kMaxForwardBatch; ++i) lengths.add_values(1);
     ExpectRefused(message, field);
   }
 }
 
 TEST(DecodeForwardTest, RefusesWhatItDoesNotKnow) {
-  v1::ForwardRequest message = GoodRequest();
+  v1::ForwardRequest message = GoodForward();
   message.GetReflection()->MutableUnknownFields(&message)->AddVarint(77, 1);
-  EXPECT_TRUE(absl::IsUnimplemented(DecodeForward(message, kMaxBatch).status()));
-  message = GoodRequest();
+  EXPECT_TRUE(absl::IsUnimplemented(DecodeForward(message, kMaxForwardBatch).status()));
+  message = GoodForward();
   message.set_priority(static_cast<v1::Priority>(9));
-  EXPECT_THAT(std::string(DecodeForward(message, kMaxBatch).status().message()), HasSubstr("priority"));
+  EXPECT_THAT(std::string(DecodeForward(message, kMaxForwardBatch).status().message()), HasSubstr("priority"));
 }
 
 }  // namespace

@@ -9,20 +9,19 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_path.h"
 
 namespace triad {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::string Path(const std::string& name) { return absl::StrCat(::testing::TempDir(), "/file_bytes_", name); }
-
 std::string Text(const FileCopy& file) {
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 
 TEST(FileCopyTest, HoldsWhatTheFileHeld) {
-  const std::string path = Path("held");
+  const std::string path = TempPath("held");
   const std::string content(100001, 'x');  // past a page, and not whole pages
   ASSERT_TRUE(WriteFile(path, {content, "end"}).ok());
   absl::StatusOr<FileCopy> file = FileCopy::Read(path, 1 << 20);
@@ -32,7 +31,7 @@ TEST(FileCopyTest, HoldsWhatTheFileHeld) {
 }
 
 TEST(FileCopyTest, OutlivesTruncationAndOverwriting) {
-  const std::string path = Path("truncated");
+  const std::string path = TempPath("truncated");
   const std::string content(3 * 65536, 'a');
   ASSERT_TRUE(WriteFile(path, {content}).ok());
   const absl::StatusOr<FileCopy> file = FileCopy::Read(path, 1 << 20);
@@ -44,7 +43,7 @@ TEST(FileCopyTest, OutlivesTruncationAndOverwriting) {
 }
 
 TEST(FileCopyTest, AnEmptyFileHasNoBytes) {
-  const std::string path = Path("empty");
+  const std::string path = TempPath("empty");
   ASSERT_TRUE(WriteFile(path, {}).ok());
   const absl::StatusOr<FileCopy> file = FileCopy::Read(path, 0);
   ASSERT_TRUE(file.ok()) << file.status();
@@ -52,7 +51,7 @@ TEST(FileCopyTest, AnEmptyFileHasNoBytes) {
 }
 
 TEST(FileCopyTest, RefusesMoreThanItIsAllowedBeforeReading) {
-  const std::string path = Path("large");
+  const std::string path = TempPath("large");
   ASSERT_TRUE(WriteFile(path, {"12345"}).ok());
   EXPECT_TRUE(FileCopy::Read(path, 5).ok());
   EXPECT_EQ(FileCopy::Read(path, 4).status(),
@@ -69,8 +68,8 @@ TEST(FileCopyTest, RefusesAFileThatIsNotTheSizeItSaid) {
 }
 
 TEST(FileCopyTest, NamesWhatIsNoFile) {
-  EXPECT_EQ(FileCopy::Read(Path("none"), 1).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(FileCopy::Read(Path("none"), 1).status().message()), HasSubstr(Path("none")));
+  EXPECT_EQ(FileCopy::Read(TempPath("none"), 1).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(FileCopy::Read(TempPath("none"), 1).status().message()), HasSubstr(TempPath("none")));
   EXPECT_THAT(std::string(FileCopy::Read(::testing::TempDir(), 1).status().message()), HasSubstr("not a regular file"));
 }
 

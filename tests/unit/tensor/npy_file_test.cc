@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_path.h"
 
 namespace triad {
 namespace {
@@ -226,7 +227,7 @@ TEST(NpyFileTest, RefusesOtherFormatVersions) {
 }
 
 TEST(NpyFileTest, WhatIsWrittenIsReadBackAndItsDataIsAligned) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/written.npy");
+  const std::string path = TempPath("written.npy");
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBf16, DType::kBool}) {
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{5}, Shape{2, 3}, Shape{1, 2, 3, 4}}) {
       SCOPED_TRACE(absl::StrCat(Name(dtype), " ", ToString(shape)));

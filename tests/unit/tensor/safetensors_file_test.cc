@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_path.h"
 
 namespace triad {
 namespace {
@@ -157,7 +158,7 @@ TEST(SafetensorsFileTest, RefusesFilesThatEndEarly) {
 }
 
 TEST(SafetensorsFileTest, WhatIsWrittenIsReadBack) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/written.safetensors");
+  const std::string path = TempPath("written.safetensors");
   const std::vector<float> weights = {1, 2, 3};
   const std::vector<uint16_t> halves = {0x3c00};
   const std::vector<uint8_t> flags = {1, 0, 1};
@@ -186,7 +187,7 @@ TEST(SafetensorsFileTest, WhatIsWrittenIsReadBack) {
 }
 
 TEST(SafetensorsFileTest, AFileStaysReadableWhenItsOwnerMoves) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/moved.safetensors");
+  const std::string path = TempPath("moved.safetensors");
   const float value = 5;
   ASSERT_TRUE(WriteSafetensors(path, {{"a", {.data = reinterpret_cast<const std::byte*>(&value), .shape = {1}}}}).ok());
   absl::StatusOr<SafetensorsFile> opened = SafetensorsFile::Open(path);
@@ -196,7 +197,7 @@ TEST(SafetensorsFileTest, AFileStaysReadableWhenItsOwnerMoves) {
 }
 
 TEST(SafetensorsFileTest, RefusesToWriteWhatCouldNotBeRead) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/refused.safetensors");
+  const std::string path = TempPath("refused.safetensors");
   const TensorView empty = {.data = nullptr, .dtype = DType::kF32, .shape = {0}};
   for (const char* name : {"__metadata__", "\xff"}) {
     EXPECT_EQ(WriteSafetensors(path, {{name, empty}}).code(), absl::StatusCode::kInvalidArgument) << name;
@@ -204,7 +205,7 @@ TEST(SafetensorsFileTest, RefusesToWriteWhatCouldNotBeRead) {
 }
 
 TEST(SafetensorsFileTest, NamesPathTensorAndReason) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/broken.safetensors");
+  const std::string path = TempPath("broken.safetensors");
   ASSERT_TRUE(WriteFile(path, {Bytes("{\"w\":" + Entry("F32", "[3]", "[0,8]") + "}", kEightBytes)}).ok());
   EXPECT_EQ(std::string(SafetensorsFile::Open(path).status().message()),
             absl::StrCat(path, ": 'w': 8 bytes do not hold shape [3] of F32"));

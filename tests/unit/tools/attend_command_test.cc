@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/temp_path.h"
 #include "tests/unit/tools/fake_connection.h"
 
 namespace triad::tools {
@@ -19,8 +20,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string Path(const std::string& name) { return absl::StrCat(::testing::TempDir(), "/attend_command_", name); }
 
 Tensor Counting(DType dtype, Shape shape) {
   Tensor tensor = *Tensor::Zeros(dtype, std::move(shape));
@@ -34,7 +33,7 @@ Tensor Counting(DType dtype, Shape shape) {
 std::vector<std::string> AttendWith(std::vector<std::string> more) {
   std::vector<std::string> arguments = {"attend"};
   for (const char* name : {"query", "key", "value"}) {
-    const std::string path = Path(absl::StrCat(name, ".npy"));
+    const std::string path = TempPath(absl::StrCat(name, ".npy"));
     EXPECT_TRUE(WriteNpy(path, Counting(DType::kF32, {1, 2, 2, 4}).view()).ok());
     arguments.insert(arguments.end(), {absl::StrCat("--", name), path});
   }
@@ -57,8 +56,8 @@ TEST(AttendCommandTest, SendsTheTensorsAndDefaultsOfTheContract) {
 }
 
 TEST(AttendCommandTest, EveryOptionHasAFlag) {
-  ASSERT_TRUE(WriteNpy(Path("bias.npy"), Counting(DType::kF16, {1, 1, 2, 2}).view()).ok());
-  ASSERT_TRUE(WriteNpy(Path("keep.npy"), Tensor::Zeros(DType::kBool, {1, 1, 1, 2})->view()).ok());
+  ASSERT_TRUE(WriteNpy(TempPath("bias.npy"), Counting(DType::kF16, {1, 1, 2, 2}).view()).ok());
+  ASSERT_TRUE(WriteNpy(TempPath("keep.npy"), Tensor::Zeros(DType::kBool, {1, 1, 1, 2})->view()).ok());
   ToolRun tool;
   EXPECT_EQ(tool.Run(AttendWith({"--scale",
                                  "-0.5",
@@ -88,9 +87,9 @@ TEST(AttendCommandTest, EveryOptionHasAFlag) {
                                  "--layout",
                                  "heads_tokens",
                                  "--bias",
-                                 Path("bias.npy"),
+                                 TempPath("bias.npy"),
                                  "--keep",
-                                 Path("keep.npy")})),
+                                 TempPath("keep.npy")})),
             kExitOk)
       << tool.err.str();
   ASSERT_EQ(tool.connection->requests.size(), 1u);
@@ -128,7 +127,7 @@ TEST(AttendCommandTest, RefusesAConversionThatWouldMakeInfinities) {
   const auto arguments = AttendWith({"--dtype", "f16"});
   Tensor key = Counting(DType::kF32, {1, 1, 1, 1});
   StoreElement(key.data(), DType::kF32, 1e6f);
-  ASSERT_TRUE(WriteNpy(Path("key.npy"), key.view()).ok());
+  ASSERT_TRUE(WriteNpy(TempPath("key.npy"), key.view()).ok());
   EXPECT_EQ(tool.Run(arguments), kExitUsage);
   EXPECT_THAT(tool.err.str(), HasSubstr("key: element 0 is 1e+06, past the range of FLOAT16"));
   EXPECT_TRUE(tool.connection->requests.empty());
@@ -138,14 +137,14 @@ TEST(AttendCommandTest, TakesEverythingFromOneSafetensorsFile) {
   const Tensor qkv = Counting(DType::kBf16, {1, 2, 2, 4});
   const Tensor sinks = Counting(DType::kF32, {2});
   const Tensor keep = *Tensor::Zeros(DType::kBool, {1, 1, 1, 2});
-  ASSERT_TRUE(WriteSafetensors(Path("in.safetensors"), {{"query", qkv.view()},
-                                                        {"key", qkv.view()},
-                                                        {"value", qkv.view()},
-                                                        {"keep", keep.view()},
-                                                        {"sinks", sinks.view()}})
+  ASSERT_TRUE(WriteSafetensors(TempPath("in.safetensors"), {{"query", qkv.view()},
+                                                            {"key", qkv.view()},
+                                                            {"value", qkv.view()},
+                                                            {"keep", keep.view()},
+                                                            {"sinks", sinks.view()}})
                   .ok());
   ToolRun tool;
-  EXPECT_EQ(tool.Run({"attend", "--input", Path("in.safetensors")}), kExitOk) << tool.err.str();
+  EXPECT_EQ(tool.Run({"attend", "--input", TempPath("in.safetensors")}), kExitOk) << tool.err.str();
   const client::AttendRequest& request = tool.connection->requests.at(0);
   EXPECT_EQ(request.query.dtype, client::DataType::kBfloat16);
   EXPECT_TRUE(request.keep.has_value());
@@ -154,9 +153,9 @@ TEST(AttendCommandTest, TakesEverythingFromOneSafetensorsFile) {
 
 TEST(AttendCommandTest, RefusesATensorWhoseNameItDoesNotKnow) {
   const Tensor tensor = Counting(DType::kF32, {1, 2, 2, 4});
-  ASSERT_TRUE(WriteSafetensors(Path("typo.safetensors"), {{"querry", tensor.view()}}).ok());
+  ASSERT_TRUE(WriteSafetensors(TempPath("typo.safetensors"), {{"querry", tensor.view()}}).ok());
   ToolRun tool;
-  EXPECT_EQ(tool.Run({"attend", "--input", Path("typo.safetensors")}), kExitUsage);
+  EXPECT_EQ(tool.Run({"attend", "--input", TempPath("typo.safetensors")}), kExitUsage);
   EXPECT_THAT(tool.err.str(), HasSubstr("'querry' is none of query, key"));
 }
 
@@ -168,20 +167,22 @@ TEST(AttendCommandTest, SaysWhichTensorIsMissingAndHowToGiveIt) {
 
 TEST(AttendCommandTest, WritesEachPartWhereItIsToldTo) {
   ToolRun tool;
-  EXPECT_EQ(tool.Run(AttendWith({"--output", Path("out.npy"), "--lse", Path("parts.safetensors"), "--weights",
-                                 Path("parts.safetensors")})),
+  EXPECT_EQ(tool.Run(AttendWith({"--output", TempPath("out.npy"), "--lse", TempPath("parts.safetensors"), "--weights",
+                                 TempPath("parts.safetensors")})),
             kExitOk)
       << tool.err.str();
-  EXPECT_EQ(ReadNpy(Path("out.npy"))->shape(), Shape({1, 2, 2, 4}));
-  const auto parts = SafetensorsFile::Open(Path("parts.safetensors"));
+  EXPECT_EQ(ReadNpy(TempPath("out.npy"))->shape(), Shape({1, 2, 2, 4}));
+  const auto parts = SafetensorsFile::Open(TempPath("parts.safetensors"));
   ASSERT_TRUE(parts.ok()) << parts.status();
   EXPECT_THAT(parts->view().names(), ElementsAre("lse", "weights"));
 }
 
 TEST(AttendCommandTest, PutsTheWholeAnswerIntoOneSafetensorsFile) {
   ToolRun tool;
-  EXPECT_EQ(tool.Run(AttendWith({"--output", Path("all.safetensors"), "--return-lse", "--return-weights"})), kExitOk);
-  EXPECT_THAT(SafetensorsFile::Open(Path("all.safetensors"))->view().names(), ElementsAre("lse", "output", "weights"));
+  EXPECT_EQ(tool.Run(AttendWith({"--output", TempPath("all.safetensors"), "--return-lse", "--return-weights"})),
+            kExitOk);
+  EXPECT_THAT(SafetensorsFile::Open(TempPath("all.safetensors"))->view().names(),
+              ElementsAre("lse", "output", "weights"));
 }
 
 TEST(AttendCommandTest, RefusesPlacesItCannotWriteBeforeItSends) {
@@ -204,10 +205,10 @@ TEST(AttendCommandTest, PrintsShapesStatisticsAndTimes) {
 
 TEST(AttendCommandTest, PrintsJsonForMachines) {
   ToolRun tool;
-  EXPECT_EQ(tool.Run(AttendWith({"--json", "--output", Path("out.npy")})), kExitOk);
+  EXPECT_EQ(tool.Run(AttendWith({"--json", "--output", TempPath("out.npy")})), kExitOk);
   const auto document = nlohmann::json::parse(tool.out.str());
   EXPECT_EQ(document["output"]["shape"], nlohmann::json({1, 2, 2, 4}));
-  EXPECT_EQ(document["output"]["file"], Path("out.npy"));
+  EXPECT_EQ(document["output"]["file"], TempPath("out.npy"));
   EXPECT_EQ(document["timings"]["compute_ns"], 345000);
   EXPECT_FALSE(document.contains("lse"));
 }
@@ -215,9 +216,9 @@ TEST(AttendCommandTest, PrintsJsonForMachines) {
 TEST(AttendCommandTest, AFailedCallWritesNothing) {
   ToolRun tool;
   tool.connection->failure = absl::InvalidArgumentError("alignment must be named");
-  EXPECT_EQ(tool.Run(AttendWith({"--output", Path("never.npy")})), kExitFailed);
+  EXPECT_EQ(tool.Run(AttendWith({"--output", TempPath("never.npy")})), kExitFailed);
   EXPECT_THAT(tool.err.str(), HasSubstr("INVALID_ARGUMENT: alignment must be named"));
-  EXPECT_EQ(ReadNpy(Path("never.npy")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadNpy(TempPath("never.npy")).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

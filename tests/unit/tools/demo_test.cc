@@ -16,6 +16,7 @@
 #include "core/tensor/npy_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_path.h"
 #include "tests/unit/tools/fake_connection.h"
 
 namespace triad::tools {
@@ -85,7 +86,7 @@ TEST(DemoTest, ShowsTheHostedLayerAndWhoSharedIt) {
 }
 
 TEST(DemoTest, ShowsTheLayersThatAreNamed) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/demo_hidden.npy");
+  const std::string path = TempPath("demo_hidden.npy");
   ASSERT_TRUE(WriteNpy(path, Tensor::Zeros(DType::kF32, {1, 2, 384})->view()).ok());
   ToolRun tool;
   tool.connection->layer.heads = 12;
@@ -100,7 +101,7 @@ TEST(DemoTest, ShowsTheLayersThatAreNamed) {
 }
 
 TEST(DemoTest, RefusesOptionsThatDoNotFitTogether) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/demo_hidden.npy");
+  const std::string path = TempPath("demo_hidden.npy");
   ASSERT_TRUE(WriteNpy(path, Tensor::Zeros(DType::kF32, {1, 2, 384})->view()).ok());
   const auto refusal = [](const DemoOptions& options) {
     ToolRun tool;

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/tensor/npy_file.h"
 #include "core/tensor/safetensors_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/temp_path.h"
 #include "tests/unit/tools/fake_connection.h"
 
 namespace triad::tools {
@@ -19,12 +19,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string Path(const std::string& name) { return absl::StrCat(::testing::TempDir(), "/forward_command_", name); }
-
 // Writes zeros as .npy and returns the path.
 std::string Save(const std::string& name, DType dtype, Shape shape) {
-  EXPECT_TRUE(WriteNpy(Path(name), Tensor::Zeros(dtype, std::move(shape))->view()).ok());
-  return Path(name);
+  EXPECT_TRUE(WriteNpy(TempPath(name), Tensor::Zeros(dtype, std::move(shape))->view()).ok());
+  return TempPath(name);
 }
 
 // Hidden states [1, 3, 8] for the layer demo, as flags.
@@ -98,21 +96,21 @@ TEST(ForwardCommandTest, ConvertsInputAndContextAlike) {
 TEST(ForwardCommandTest, TakesEverythingFromOneSafetensorsFile) {
   const Tensor hidden = *Tensor::Zeros(DType::kBf16, {1, 3, 8});
   const Tensor keep = *Tensor::Zeros(DType::kBool, {1, 1, 1, 3});
-  ASSERT_TRUE(WriteSafetensors(Path("in.safetensors"), {{"input", hidden.view()}, {"keep", keep.view()}}).ok());
+  ASSERT_TRUE(WriteSafetensors(TempPath("in.safetensors"), {{"input", hidden.view()}, {"keep", keep.view()}}).ok());
   ToolRun tool;
-  EXPECT_EQ(tool.Run({"forward", "--layer", "demo", "--input", Path("in.safetensors")}), kExitOk) << tool.err.str();
+  EXPECT_EQ(tool.Run({"forward", "--layer", "demo", "--input", TempPath("in.safetensors")}), kExitOk) << tool.err.str();
   EXPECT_EQ(tool.connection->forward_requests.at(0).input.dtype, client::DataType::kBfloat16);
   EXPECT_TRUE(tool.connection->forward_requests.at(0).keep.has_value());
 }
 
 TEST(ForwardCommandTest, RefusesWhatItCannotSendAsUsage) {
   const Tensor tensor = *Tensor::Zeros(DType::kF32, {1, 3, 8});
-  ASSERT_TRUE(WriteSafetensors(Path("query.safetensors"), {{"query", tensor.view()}}).ok());
+  ASSERT_TRUE(WriteSafetensors(TempPath("query.safetensors"), {{"query", tensor.view()}}).ok());
   const std::vector<std::pair<std::vector<std::string>, std::string>> lines = {
-      {{"forward", "--input", Path("input.npy")}, "--layer"},
+      {{"forward", "--input", TempPath("input.npy")}, "--layer"},
       {{"forward", "--layer", "demo"}, "--input"},
-      {{"forward", "--layer", "demo", "--input", Path("none.npy")}, "none.npy"},
-      {{"forward", "--layer", "demo", "--input", Path("query.safetensors")}, "'query' is none of input, context"},
+      {{"forward", "--layer", "demo", "--input", TempPath("none.npy")}, "none.npy"},
+      {{"forward", "--layer", "demo", "--input", TempPath("query.safetensors")}, "'query' is none of input, context"},
       {ForwardWith({"--layout", "heads_tokens"}), "--layout"},
   };
   for (const auto& [line, reason] : lines) {
@@ -125,17 +123,17 @@ TEST(ForwardCommandTest, RefusesWhatItCannotSendAsUsage) {
 
 TEST(ForwardCommandTest, WritesTheAnswerAndPrintsWhoSharedIt) {
   ToolRun tool;
-  EXPECT_EQ(tool.Run(ForwardWith({"--output", Path("out.npy"), "--weights", Path("map.npy")})), kExitOk)
+  EXPECT_EQ(tool.Run(ForwardWith({"--output", TempPath("out.npy"), "--weights", TempPath("map.npy")})), kExitOk)
       << tool.err.str();
-  EXPECT_EQ(ReadNpy(Path("out.npy"))->shape(), Shape({1, 3, 8}));
-  EXPECT_EQ(ReadNpy(Path("map.npy"))->shape(), Shape({1, 8, 3, 3}));
+  EXPECT_EQ(ReadNpy(TempPath("out.npy"))->shape(), Shape({1, 3, 8}));
+  EXPECT_EQ(ReadNpy(TempPath("map.npy"))->shape(), Shape({1, 8, 3, 3}));
   EXPECT_THAT(tool.out.str(), AllOf(HasSubstr("output   FLOAT32 [1, 3, 8]"),
                                     HasSubstr("layer    version 1  projections shared by 3 requests, 21 tokens\n")));
 }
 
 TEST(ForwardCommandTest, PrintsJsonForMachines) {
   ToolRun tool;
-  EXPECT_EQ(tool.Run(ForwardWith({"--json", "--lse", Path("l.npy")})), kExitOk);
+  EXPECT_EQ(tool.Run(ForwardWith({"--json", "--lse", TempPath("l.npy")})), kExitOk);
   const auto document = nlohmann::json::parse(tool.out.str());
   EXPECT_EQ(document["lse"]["shape"], nlohmann::json({1, 8, 3}));
   EXPECT_EQ(document["layer_version"], 1);
