@@ -60,13 +60,15 @@ AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionPr
   cost_.tokens = QueryTokens(problem_);
   // What the request holds, not what it would take on the wire: a field given twice keeps the larger one's memory.
   // The reply exists twice once it is serialized.
-  cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) + 2 * ReplyBytes(problem_, problem_.output_shape) +
-                PlanBytes(problem_, items_);
+  cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) +
+                2 * ReplyBytes(problem_, {problem_.dtype, problem_.output_shape}) + PlanBytes(problem_, items_);
   for (const WorkItem& item : items_) cost_.flop += item.flop;
 }
 
 void AttendTask::MakeReplyOnce() {
-  std::call_once(reply_made_, [this] { outputs_ = MakeReply(problem_, problem_.output_shape, job_.response); });
+  std::call_once(reply_made_, [this] {
+    outputs_ = MakeReply(problem_, {problem_.dtype, problem_.output_shape}, job_.response);
+  });
 }
 
 absl::Status AttendTask::RunItem(int64_t item, Scratch& scratch) {

@@ -53,8 +53,8 @@ ForwardTask::ForwardTask(ForwardJob job, LoadedLayer layer, ForwardProblem probl
   cost_.tokens = problem_.tokens;
   // As AttendTask counts them: what the request holds, the reply twice, once as tensors and once serialized.
   cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) +
-                2 * ReplyBytes(problem_.attention, problem_.output_shape) + ActivationBytes(problem_, spec) +
-                PlanBytes(problem_.attention, plan);
+                2 * ReplyBytes(problem_.attention, {problem_.dtype, problem_.output_shape}) +
+                ActivationBytes(problem_, spec) + PlanBytes(problem_.attention, plan);
   // The projections' rows need no padding; the kernel's tiles do.
   cost_.flop = FlopNeeded(problem_, spec) - FlopNeeded(problem_.attention);
   for (const WorkItem& item : plan) cost_.flop += item.flop;
@@ -94,7 +94,8 @@ bool ForwardTask::NextStage() {
 }
 
 ForwardMember ForwardTask::MakeMember() {
-  const AttentionOutputs outputs = MakeReply(problem_.attention, problem_.output_shape, job_.response);
+  const AttentionOutputs outputs =
+      MakeReply(problem_.attention, {problem_.dtype, problem_.output_shape}, job_.response);
   if (outputs.lse != nullptr) {  // padding's; weights are zeros as they are made
     std::fill_n(outputs.lse, ElementCount(problem_.attention.lse_shape), -std::numeric_limits<float>::infinity());
   }

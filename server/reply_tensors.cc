@@ -41,8 +41,8 @@ int64_t PlanBytes(const AttentionProblem& problem, const std::vector<WorkItem>& 
   return static_cast<int64_t>(items.size() * 2 * sizeof(WorkItem) + problem.sequences.size() * sizeof(Sequence));
 }
 
-int64_t ReplyBytes(const AttentionProblem& problem, const Shape& output_shape) {
-  int64_t bytes = TensorBytes(problem.dtype, output_shape).value_or(0);
+int64_t ReplyBytes(const AttentionProblem& problem, const ReplyOutput& output) {
+  int64_t bytes = TensorBytes(output.dtype, output.shape).value_or(0);
   if (problem.return_lse) bytes += TensorBytes(DType::kF32, problem.lse_shape).value_or(0);
   if (problem.return_weights) bytes += TensorBytes(DType::kF32, problem.weights_shape).value_or(0);
   return bytes;

@@ -21,8 +21,15 @@ absl::Status CheckPlanSize(const AttentionProblem& problem);
 // Bookkeeping of the request, the scheduler's copy of the items included: of tiny heads it may outweigh the tensors.
 int64_t PlanBytes(const AttentionProblem& problem, const std::vector<WorkItem>& items);
 
+// The output of a reply. Not the problem's: a hosted layer answers in its input's type and width, whatever it computes
+// in.
+struct ReplyOutput {
+  DType dtype = DType::kF32;
+  const Shape& shape;
+};
+
 // Bytes of output, lse and weights together, for a problem whose sizes have been validated.
-int64_t ReplyBytes(const AttentionProblem& problem, const Shape& output_shape);
+int64_t ReplyBytes(const AttentionProblem& problem, const ReplyOutput& output);
 
 // Gives `tensor` its type, shape and bytes, and returns where the bytes lie. They are zeroed once here because
 // std::string cannot be sized without; the kernels overwrite them. May throw std::bad_alloc.
@@ -30,8 +37,8 @@ std::byte* SizeTensor(DType dtype, const Shape& shape, v1::Tensor& tensor);
 
 // Makes the tensors of an AttendResponse or ForwardResponse. May throw std::bad_alloc.
 template <class Response>
-AttentionOutputs MakeReply(const AttentionProblem& problem, const Shape& output_shape, Response& response) {
-  AttentionOutputs outputs{.output = SizeTensor(problem.dtype, output_shape, *response.mutable_output())};
+AttentionOutputs MakeReply(const AttentionProblem& problem, const ReplyOutput& output, Response& response) {
+  AttentionOutputs outputs{.output = SizeTensor(output.dtype, output.shape, *response.mutable_output())};
   if (problem.return_lse) {
     outputs.lse = reinterpret_cast<float*>(SizeTensor(DType::kF32, problem.lse_shape, *response.mutable_lse()));
   }
