@@ -20,9 +20,10 @@ struct SourceRows {
   int64_t following = 0;  // rows past these that will be packed next: fetched ahead
   DType dtype = DType::kF32;
   int64_t dims = 0;
+  int64_t packed_stride = 0;  // 0: dims rounded up; else more, a multiple of 16. What it adds is filled with zeros too
 };
 
-// packed [count, dims rounded up]: the rows, widened to f32.
+// packed [count, packed_stride]: the rows, widened to f32.
 void PackRows(const SourceRows& rows, float* packed);
 
 // The same for rows of bf16, kept as they are.

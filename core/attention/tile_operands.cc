@@ -36,12 +36,13 @@ TileOperands::TileOperands(const TileLayout& layout, const AttentionProblem& pro
       element_bytes_(bf16_ ? 2 : 4),
       qk_dims_(RoundUp(problem.qk_head_dim, kPackedStep)),
       v_dims_(RoundUp(problem.v_head_dim, kPackedStep)),
+      v_stride_(v_dims_ + layout.value_padding),
       keys_transposed_(layout.transposes_keys && !bf16_),
       keys_stride_(keys_transposed_ ? layout.padded_stride : qk_dims_),
-      queries_(
-          scratch.Allocate<std::byte>(RoundUp(item.row_end - item.row_begin, kTileRows) * qk_dims_ * element_bytes_)),
+      padded_rows_(RoundUp(item.row_end - item.row_begin, layout.row_step)),
+      queries_(scratch.Allocate<std::byte>(padded_rows_ * qk_dims_ * element_bytes_)),
       keys_(scratch.Allocate<std::byte>((keys_transposed_ ? keys_stride_ : kKeyBlock) * qk_dims_ * element_bytes_)),
-      values_(scratch.Allocate<std::byte>(kKeyBlock * v_dims_ * element_bytes_)),
+      values_(scratch.Allocate<std::byte>(kKeyBlock * v_stride_ * element_bytes_)),
       keys_to_transpose_(scratch.Allocate<float>(kTransposedAtOnce * qk_dims_)) {}
 
 void TileOperands::PackElements(const SourceRows& rows, std::byte* packed) const {
@@ -78,7 +79,7 @@ void TileOperands::PackQueries() {
     for (int64_t row = 0; row < used; ++row) PackQueryRows(first_of(row), 0, 1, queries_ + row * row_bytes);
   }
   if (std::signbit(problem_.scale)) Negate(queries_, used * qk_dims_, bf16_);
-  std::memset(queries_ + used * row_bytes, 0, static_cast<size_t>((RoundUp(rows, kTileRows) - used) * row_bytes));
+  std::memset(queries_ + used * row_bytes, 0, static_cast<size_t>((padded_rows_ - used) * row_bytes));
 }
 
 SourceRows TileOperands::SourceOf(const HeadRows& rows, int64_t begin, int64_t dims) const {
@@ -92,7 +93,8 @@ SourceRows TileOperands::SourceOf(const HeadRows& rows, int64_t begin, int64_t d
 // Packs keys [first, first + count) of `source`, those outside `keys` as zeros.
 void TileOperands::PackColumns(SourceRows source, int64_t first, int64_t count, KeyRange keys,
                                std::byte* packed) const {
-  const int64_t row_bytes = RoundUp(source.dims, kPackedStep) * element_bytes_;
+  const int64_t row_bytes =
+      (source.packed_stride == 0 ? RoundUp(source.dims, kPackedStep) : source.packed_stride) * element_bytes_;
   const int64_t begin = std::clamp(keys.begin, first, first + count);
   const int64_t end = std::clamp(keys.end, begin, first + count);
   std::memset(packed, 0, static_cast<size_t>((begin - first) * row_bytes));
@@ -115,10 +117,11 @@ ValueTraits TileOperands::PackBlock(int64_t first_key, ColumnSpan span, KeyRange
   } else {
     PackColumns(key_rows, first_key + span.begin, span.width, keys, keys_ + span.begin * qk_dims_ * element_bytes_);
   }
-  std::byte* values = values_ + span.begin * v_dims_ * element_bytes_;
-  PackColumns(SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim), first_key + span.begin, span.width,
-              keys, values);
-  const int64_t count = span.width * v_dims_;
+  std::byte* values = values_ + span.begin * v_stride_ * element_bytes_;
+  SourceRows value_rows = SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim);
+  value_rows.packed_stride = v_stride_;
+  PackColumns(value_rows, first_key + span.begin, span.width, keys, values);
+  const int64_t count = span.width * v_stride_;
   if (bf16_) return SanitizeBf16Values(reinterpret_cast<uint16_t*>(values), count, value_scale);
   return SanitizeValues(reinterpret_cast<float*>(values), count, value_scale);
 }

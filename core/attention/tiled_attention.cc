@@ -16,24 +16,31 @@ namespace triad {
 
 class TiledAttention::Impl {
  public:
-  explicit Impl(const TileLayout& layout) : layout_(layout) {}
+  Impl(InstructionSet isa, F32Products products) : onednn_layout_(LayoutFor(isa)), products_kind_(products) {}
+
+  const TileLayout& LayoutOf(const AttentionProblem& problem) const {
+    const bool multiplies_bf16 = problem.dtype == DType::kBf16 && onednn_layout_.bf16_products;
+    return multiplies_bf16 || products_kind_ == F32Products::kOneDnn ? onednn_layout_ : kOwnLayout;
+  }
 
   absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                    Scratch& scratch) {
     scratch.Reset();
-    return TiledItem({.layout = layout_, .products = products_, .problem = problem, .outputs = outputs}, item, scratch)
+    return TiledItem({.layout = LayoutOf(problem), .products = products_, .problem = problem, .outputs = outputs}, item,
+                     scratch)
         .Run();
   }
 
  private:
-  const TileLayout layout_;
+  const TileLayout onednn_layout_;
+  const F32Products products_kind_;
   MatmulCache products_;
 };
 
 TiledAttention::TiledAttention(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TiledAttention::~TiledAttention() = default;
 
-absl::StatusOr<std::unique_ptr<TiledAttention>> TiledAttention::Create(InstructionSet isa) {
+absl::StatusOr<std::unique_ptr<TiledAttention>> TiledAttention::Create(InstructionSet isa, F32Products products) {
   static const InstructionSet decided = isa;  // by the first call
   if (isa != decided) {
     return absl::FailedPreconditionError(
@@ -44,7 +51,7 @@ absl::StatusOr<std::unique_ptr<TiledAttention>> TiledAttention::Create(Instructi
     CapVectorTargets(isa);
   }
   if (absl::Status status = CheckOneDnn(); !status.ok()) return status;
-  return std::unique_ptr<TiledAttention>(new TiledAttention(std::make_unique<Impl>(LayoutFor(isa))));
+  return std::unique_ptr<TiledAttention>(new TiledAttention(std::make_unique<Impl>(isa, products)));
 }
 
 std::vector<WorkItem> TiledAttention::Plan(const AttentionProblem& problem) const {
@@ -54,7 +61,7 @@ std::vector<WorkItem> TiledAttention::Plan(const AttentionProblem& problem) cons
     const int64_t item_rows = RowsPerItem(problem, problem.sequences[s]);
     for (int64_t row = 0; row < rows; row += item_rows) {
       WorkItem item{.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + item_rows, rows)};
-      item.flop = FlopOf(problem, item);
+      item.flop = FlopOf(problem, item, impl_->LayoutOf(problem));
       for (item.kv_head = 0; item.kv_head < problem.kv_heads; ++item.kv_head) items.push_back(item);
     }
   }

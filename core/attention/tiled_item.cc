@@ -1,6 +1,6 @@
 // The loop over key blocks. For each block: pack its keys and values once, then for each tile of rows
-//   scores = q . k (oneDNN);  modifiers;  weights = e^(score - block maximum) and their sums (Highway);  weights . v
-//   (oneDNN); merge into the running (maximum, sum, output): every block is a partial result with a maximum of its own
+//   scores = q . k;  modifiers;  weights = e^(score - block maximum) and their sums;  weights . v; merge into the
+//   running (maximum, sum, output): every block is a partial result with a maximum of its own
 // (online softmax; Milakov & Gimelshein 2018, arXiv:1805.02867). Blocks sit at absolute positions and merge in order,
 // and hidden keys add exact zeros, so what a row adds up, and in which order, does not depend on the rows beside it.
 #include "core/attention/tiled_item.h"
@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/attention/tile_product.h"
 #include "core/base/dims.h"
 
 namespace triad {
@@ -31,7 +32,7 @@ TiledItem::TiledItem(const Context& context, const WorkItem& item, Scratch& scra
       item_(item),
       scratch_(scratch),
       rows_(item.row_end - item.row_begin),
-      padded_rows_(RoundUp(rows_, kTileRows)),
+      padded_rows_(RoundUp(rows_, layout_.row_step)),
       operands_(layout_, problem_, item, scratch),
       outputs_(problem_, item, context.outputs),
       row_keys_(scratch.Allocate<KeyRange>(rows_)),
@@ -122,13 +123,7 @@ absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
     column_begin_[r] = static_cast<int32_t>(begin);
     column_end_[r] = static_cast<int32_t>(std::clamp<int64_t>(column_of(keys.end) - span.begin, begin, span.width));
   }
-  absl::StatusOr<MatmulCall*> multiply_keys = CallFor(Product::kScores, tile.rows(), span.width);
-  if (!multiply_keys.ok()) return multiply_keys.status();
-  absl::StatusOr<MatmulCall*> multiply_values = CallFor(Product::kValues, tile.rows(), span.width);
-  if (!multiply_values.ok()) return multiply_values.status();
-
-  absl::Status status = (*multiply_keys)->Run(operands_.queries(tile.begin), operands_.keys(span.begin), scores_);
-  if (!status.ok()) return status;
+  if (absl::Status status = MultiplyByKeys(tile, span); !status.ok()) return status;
   const ScoreTile scores{.scores = scores_,
                          .stride = layout_.ScoreStride(span.width),
                          .rows = tile.rows(),
@@ -141,13 +136,8 @@ absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
   if (has_modifiers_ || problem_.return_weights) ModifyTile(columns, tile, scores);
   if (columns.has_non_finite_values) AddNonFiniteValues(columns, tile, scores);
   SoftmaxRows(scores, block_state_);
-  const void* weights = scores_;
-  if (operands_.bf16()) {
-    RoundRowsToBf16(scores, bf16_weights_);
-    weights = bf16_weights_;
-  }
-  status = (*multiply_values)->Run(weights, operands_.values(span.begin), block_output_);
-  if (!status.ok()) return status;
+  if (operands_.bf16()) RoundRowsToBf16(scores, bf16_weights_);
+  if (absl::Status status = MultiplyByValues(tile, span); !status.ok()) return status;
   MergeRows({.total = output_ + tile.begin * operands_.v_dims(),
              .block = block_output_,
              .rows = tile.rows(),
@@ -157,6 +147,47 @@ absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
              .block_state = block_state_,
              .factors = merge_factors_});
   return absl::OkStatus();
+}
+
+absl::Status TiledItem::MultiplyByKeys(const RowTile& tile, ColumnSpan span) {
+  const void* queries = operands_.queries(tile.begin);
+  if (layout_.own_products) {
+    MultiplyKeys({.left = static_cast<const float*>(queries),
+                  .left_stride = operands_.qk_dims(),
+                  .right = static_cast<const float*>(operands_.keys(span.begin)),
+                  .right_stride = operands_.keys_stride(),
+                  .result = scores_,
+                  .result_stride = layout_.ScoreStride(span.width),
+                  .rows = tile.rows(),
+                  .depth = problem_.qk_head_dim,
+                  .columns = span.width,
+                  .begin = column_begin_,
+                  .end = column_end_});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<MatmulCall*> call = CallFor(Product::kScores, tile.rows(), span.width);
+  return call.ok() ? (*call)->Run(queries, operands_.keys(span.begin), scores_) : call.status();
+}
+
+absl::Status TiledItem::MultiplyByValues(const RowTile& tile, ColumnSpan span) {
+  const void* values = operands_.values(span.begin);
+  if (layout_.own_products) {
+    MultiplyValues({.left = scores_,
+                    .left_stride = layout_.ScoreStride(span.width),
+                    .right = static_cast<const float*>(values),
+                    .right_stride = operands_.v_stride(),
+                    .result = block_output_,
+                    .result_stride = operands_.v_dims(),
+                    .rows = tile.rows(),
+                    .depth = span.width,
+                    .columns = operands_.v_dims(),
+                    .begin = column_begin_,
+                    .end = column_end_});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<MatmulCall*> call = CallFor(Product::kValues, tile.rows(), span.width);
+  if (!call.ok()) return call.status();
+  return (*call)->Run(operands_.bf16() ? static_cast<const void*>(bf16_weights_) : scores_, values, block_output_);
 }
 
 absl::StatusOr<MatmulCall*> TiledItem::CallFor(Product product, int64_t rows, int64_t width) {

@@ -49,6 +49,10 @@ class TiledItem {
   };
   enum class Product { kScores, kValues };
 
+  // The products of a tile; its columns' visible ranges are set.
+  absl::Status MultiplyByKeys(const RowTile& tile, ColumnSpan span);
+  absl::Status MultiplyByValues(const RowTile& tile, ColumnSpan span);
+
   absl::StatusOr<bool> RunBlocks(float value_scale);
   absl::Status AddTile(const KeyBlock& block, const RowTile& tile);
   absl::StatusOr<MatmulCall*> CallFor(Product product, int64_t rows, int64_t width);
@@ -63,7 +67,7 @@ class TiledItem {
   const WorkItem& item_;
   Scratch& scratch_;
   const int64_t rows_;
-  const int64_t padded_rows_;  // whole tiles
+  const int64_t padded_rows_;  // rounded up to the layout's row_step
   bool has_modifiers_ = false;
   float modifier_scale_ = 1;  // applied by ModifyScores
   float factor_ = 1;          // applied by softmax: the rest of the scale, and log2(e)

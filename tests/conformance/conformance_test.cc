@@ -38,12 +38,13 @@ std::map<std::string, std::unique_ptr<AttentionKernel>> MakeKernels() {
   std::map<std::string, std::unique_ptr<AttentionKernel>> kernels;
   kernels["reference"] = std::make_unique<ReferenceAttention>();
   kernels["tiled"] = *std::move(tiled);
+  kernels["tiled_onednn"] = *TiledAttention::Create(isa, F32Products::kOneDnn);
   return kernels;
 }
 
 }  // namespace
 
-std::vector<std::string> KernelPaths() { return {"reference", "tiled"}; }
+std::vector<std::string> KernelPaths() { return {"reference", "tiled", "tiled_onednn"}; }
 
 const AttentionKernel& KernelOf(const std::string& path) {
   static const auto* const kernels = new std::map<std::string, std::unique_ptr<AttentionKernel>>(MakeKernels());
