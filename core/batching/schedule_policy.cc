@@ -62,6 +62,7 @@ void RollingList::CountListed(const ScheduledTask& task, int sign) {
 
 void RollingList::Enqueue(ScheduledTask& task) {
   TRIAD_CHECK(task.place == ScheduledTask::Place::kOutside && task.has_items_left(), "a new task is queued once");
+  TRIAD_CHECK(task.share_key == nullptr || task.items.size() == 1, "Share comes before all items but one");
   Lane& lane = LaneOf(task);
   task.place = ScheduledTask::Place::kQueue;
   task.flop = task.flop_left = BoundedFlop(task.flop);
@@ -140,6 +141,7 @@ std::optional<RollingList::Taken> RollingList::TakeNext() {
     if (task.is_shareable) {
       EndSharing(task);
       taken.sharers = TakeSharers(task);
+      task.shares += static_cast<double>(taken.sharers.size());
     }
     const ScheduledItem item = task.items[task.next_item++];
     lane.virtual_time += item.flop / static_cast<double>(lane.tasks);
@@ -147,7 +149,7 @@ std::optional<RollingList::Taken> RollingList::TakeNext() {
     task.flop_left -= taken_flop;
     waiting_flop_ -= taken_flop;
     if (task.has_items_left()) {
-      task.finish_time += task.items[task.next_item].flop;
+      task.finish_time += task.items[task.next_item].flop / task.shares;
       lane.takeable.insert(std::move(node));
     }
     taken.item = item;
@@ -161,7 +163,7 @@ void RollingList::BeginStage(ScheduledTask& task, std::vector<ScheduledItem> ite
   task.items = std::move(items);
   task.next_item = 0;
   if (!task.has_items_left()) return;
-  task.finish_time += task.items.front().flop;
+  task.finish_time += task.items.front().flop / task.shares;
   LaneOf(task).takeable.insert(&task);
 }
 

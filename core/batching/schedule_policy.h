@@ -68,6 +68,7 @@ struct ScheduledTask {
   // RollingList's own, not for others.
   enum class Place { kOutside, kQueue, kList } place = Place::kOutside;
   bool is_shareable = false;  // listed with a share key, and nothing of it has been taken
+  double shares = 1;          // tasks that its items compute: each brings its own share of the pool
   size_t next_item = 0;       // into items
   double flop_left = 0;       // of what has not been taken, stages to come included
   double finish_time = 0;     // virtual; of the whole task while queued, of its next item while listed

@@ -49,7 +49,7 @@ class Task {
   // item_flop now tell of the next stage (which may be empty). False: there is none. Must be quick; throws nothing.
   virtual bool NextStage() { return false; }
 
-  // Tasks with the same key, not null, may be computed together. Constant.
+  // Tasks with the same key, not null, may be computed together. Constant. The first stage of such a task has one item.
   virtual const void* share_key() const { return nullptr; }
   // Gives this task, of which no item has run yet, the work of `others`: accepted tasks of the same key, none of whose
   // items ever runs. Called at most once, with no lock held, right before the first item. `others` stay valid until

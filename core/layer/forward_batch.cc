@@ -82,7 +82,6 @@ class ForwardBatch::Impl {
   Impl(const HostedLayer& layer, const AttentionKernel& kernel, std::vector<ForwardMember> members);
 
   absl::Span<const double> item_flop(Stage stage) const { return flop_[static_cast<size_t>(stage)]; }
-  int64_t tokens() const { return input_.count(); }
   absl::Status RunItem(Stage stage, int64_t item, Scratch& scratch);
 
  private:
@@ -367,8 +366,6 @@ absl::Span<const double> ForwardBatch::item_flop(Stage stage) const { return imp
 absl::Status ForwardBatch::RunItem(Stage stage, int64_t item, Scratch& scratch) {
   return impl_->RunItem(stage, item, scratch);
 }
-
-int64_t ForwardBatch::tokens() const { return impl_->tokens(); }
 
 absl::Status RunForward(const HostedLayer& layer, const AttentionKernel& kernel, const ForwardMember& member,
                         Scratch& scratch) {

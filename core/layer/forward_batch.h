@@ -49,8 +49,6 @@ class ForwardBatch {
   // before has ended. `scratch` is the thread's, and is Reset here. INTERNAL: oneDNN failed.
   absl::Status RunItem(Stage stage, int64_t item, Scratch& scratch);
 
-  int64_t tokens() const;
-
  private:
   class Impl;
   explicit ForwardBatch(std::unique_ptr<Impl> impl);

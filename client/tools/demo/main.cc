@@ -18,12 +18,6 @@ int main(int argc, char** argv) {
   app.add_option("--http", options.http, "host:port of its /metrics; '' to leave it out")->capture_default_str();
   app.add_option("--head", options.head, "Whose map to print")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--seed", options.seed, "Of the random weights")->capture_default_str();
-  app.add_option("--layer", options.layers, "Show the map of this layer instead; repeat it, with --hidden, for several")
-      ->allow_extra_args(false);
-  app.add_option("--hidden", options.hidden, "For each --layer: .npy file of its hidden states [1, tokens, width]")
-      ->type_name("FILE.npy")
-      ->allow_extra_args(false);
-  app.add_option("--words", options.words, "With --layer: what the tokens are called, separated by spaces");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -70,16 +70,6 @@ absl::Status ShowAttention(const client::Client& client, const Sentence& sentenc
   return absl::OkStatus();
 }
 
-absl::Status ShowNamedLayers(const client::Client& client, const DemoOptions& options, std::ostream& out) {
-  if (options.hidden.size() != options.layers.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("--hidden must be given once for each --layer; was given ",
-                                                   options.hidden.size(), " times for ", options.layers.size()));
-  }
-  std::vector<LayerInput> inputs;
-  for (size_t i = 0; i < options.layers.size(); ++i) inputs.push_back({options.layers[i], options.hidden[i]});
-  return ShowLayers(client, inputs, absl::StrSplit(options.words, ' ', absl::SkipEmpty()), options.head, out);
-}
-
 bool IsOfHistogram(absl::string_view sample) {
   const absl::string_view name = sample.substr(0, sample.find_first_of("{ "));
   return absl::EndsWith(name, "_bucket") || absl::EndsWith(name, "_sum") || absl::EndsWith(name, "_count");
@@ -103,7 +93,6 @@ absl::Status RunDemo(const DemoOptions& options, const World& world) {
   if (!connection.ok()) return connection.status();
   const client::Client client(*std::move(connection));
 
-  if (!options.layers.empty()) return ShowNamedLayers(client, options, world.out);
   if (options.head >= kHeads) {
     return absl::InvalidArgumentError(absl::StrCat("--head must be below ", kHeads, "; was ", options.head));
   }

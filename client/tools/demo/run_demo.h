@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "client/tools/tool.h"
@@ -15,16 +14,11 @@ struct DemoOptions {
   std::string http = "127.0.0.1:8471";  // host:port of /metrics; empty: do not ask
   int64_t head = 0;                     // whose map is printed; >= 0
   uint64_t seed = 1;
-
-  // Layers whose maps are shown, instead of the sentence of random weights.
-  std::vector<std::string> layers;
-  std::vector<std::string> hidden;  // as many .npy files: hidden states [1, tokens, width] for each
-  std::string words;                // one per token, separated by spaces
 };
 
 // Sends a sentence to the server, as queries, keys and values (by its own choice of kernel, and by the reference) and
-// as hidden states for its layer "demo", and prints what came back; or shows the layers that `options` name. Errors of
-// the calls; INVALID_ARGUMENT: the options; INTERNAL when the answers are not shaped as the contract says.
+// as hidden states for its layer "demo", and prints what came back. Errors of the calls; INVALID_ARGUMENT: the options;
+// INTERNAL when the answers are not shaped as the contract says.
 absl::Status RunDemo(const DemoOptions& options, const World& world);
 
 // The samples of triad_ metrics in `page` (Prometheus' text format) that are not 0, without histograms.

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/tools/demo/attention_map.h"
-#include "client/tools/tensor_bridge.h"
-#include "core/tensor/npy_file.h"
 
 namespace triad::tools {
 namespace {
@@ -19,10 +19,6 @@ constexpr uint64_t kBurst = 8;         // requests sent at once: enough that som
 
 absl::Status NotTheContract() {
   return absl::InternalError("the answer does not have the shapes that the contract states");
-}
-
-client::ForwardRequest MakeRequest(const std::string& layer, const client::TensorView& hidden) {
-  return {.layer = layer, .input = hidden, .return_weights = true};
 }
 
 // Asks for the attention of `layer` and prints the map of `head`.
@@ -88,30 +84,14 @@ absl::Status ShowDemoLayer(const client::Client& client, const Sentence& sentenc
       "Now a layer that the server hosts: it gets the words' hidden states [1, %d, %d], and projects, attends and\n"
       "projects back by weights of its own (random too). ",
       sentence.tokens(), kModelDim);
-  const client::ForwardRequest request =
-      MakeRequest(kDemoLayer, client::TensorView::Float32(sentence.hidden, {1, sentence.tokens(), kModelDim}));
+  const client::ForwardRequest request = {
+      .layer = kDemoLayer,
+      .input = client::TensorView::Float32(sentence.hidden, {1, sentence.tokens(), kModelDim}),
+      .return_weights = true};
   const auto answer = ShowMap(client, request, sentence.words, head, out);
   if (!answer.ok()) return answer.status();
   PrintTimings(answer->timings, out);
   return ShowSharing(client, request, *answer, out);
-}
-
-absl::Status ShowLayers(const client::Client& client, const std::vector<LayerInput>& inputs,
-                        const std::vector<std::string>& words, int64_t head, std::ostream& out) {
-  for (const LayerInput& input : inputs) {
-    const absl::StatusOr<Tensor> hidden = ReadNpy(input.hidden_path);
-    if (!hidden.ok()) return hidden.status();
-    const Shape& shape = hidden->shape();
-    if (shape.size() != 3 || shape[0] != 1 || shape[1] != static_cast<int64_t>(words.size())) {
-      return absl::InvalidArgumentError(absl::StrCat(input.hidden_path, " must be [1, ", words.size(),
-                                                     ", width], a row for each of --words; was ", ToString(shape)));
-    }
-    const auto answer = ShowMap(client, MakeRequest(input.layer, ToClient(hidden->view())), words, head, out);
-    if (!answer.ok()) return answer.status();
-    PrintTimings(answer->timings, out);
-    out << "\n";
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace triad::tools

@@ -58,6 +58,8 @@ class StagingFolder {
   }
 
   const std::string& path() const { return path_; }
+  // Its path; it stays.
+  std::string Keep() { return std::exchange(path_, ""); }
 
  private:
   explicit StagingFolder(std::string path) : path_(std::move(path)) {}
@@ -82,7 +84,7 @@ absl::Status Exchange(const StagingFolder& staging, const std::string& target) {
   if (rename(from, target.c_str()) == 0) return absl::OkStatus();
   const absl::Status status = absl::ErrnoToStatus(errno, target);
   if (rename(old->path().c_str(), target.c_str()) == 0) return status;
-  return absl::DataLossError(absl::StrCat(status.message(), "; the layer that was there is lost"));
+  return absl::DataLossError(absl::StrCat(status.message(), "; the layer that was there is in ", old->Keep()));
 }
 
 }  // namespace

@@ -250,5 +250,29 @@ TEST(RollingListTest, TakesEveryItemOnceWhateverTheOrderOfEvents) {
   for (const auto& [item, times] : taken_times) ASSERT_EQ(times, 1) << "task " << item.first << " item " << item.second;
 }
 
+// Two tasks that are computed together are two, and get two shares beside a third.
+TEST(RollingListTest, ALeaderGetsTheSharesOfAllWhomItComputes) {
+  RollingList list({.max_tokens = 100, .max_flop = 1e12, .max_shared_tokens = 10});
+  const int layer = 0;
+  ScheduledTask tasks[3];
+  for (uint64_t i = 0; i < 3; ++i) {
+    tasks[i].id = i + 1;
+    tasks[i].tokens = 1;
+    tasks[i].flop = 6;
+    tasks[i].items = {{.item = 0, .flop = 0}};
+  }
+  tasks[0].share_key = tasks[1].share_key = &layer;
+  tasks[2].items = std::vector<ScheduledItem>(6, {.item = 0, .flop = 1});
+  for (ScheduledTask& task : tasks) list.Enqueue(task);
+  for (int i = 0; i < 3; ++i) ASSERT_NE(list.JoinNext(), nullptr);
+  const std::optional<RollingList::Taken> first = list.TakeNext();
+  ASSERT_EQ(first->task, &tasks[0]);
+  EXPECT_THAT(first->sharers, ElementsAre(&tasks[1]));
+  list.BeginStage(tasks[0], std::vector<ScheduledItem>(6, {.item = 0, .flop = 1}));
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 9; ++i) ids.push_back(list.TakeNext()->task->id);
+  EXPECT_THAT(ids, ElementsAre(1, 1, 3, 1, 1, 3, 1, 1, 3));
+}
+
 }  // namespace
 }  // namespace triad

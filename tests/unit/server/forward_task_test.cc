@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/attention/reference_attention.h"
+#include "core/base/cpu.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/server_layers.h"
 #include "tests/support/server_requests.h"
@@ -227,6 +229,49 @@ TEST_F(ForwardTaskTest, KeepsTheVersionItBeganWith) {
   Run(exchange);
   EXPECT_EQ(exchange.response.version(), 2);
   EXPECT_TRUE(layer.expired());
+}
+
+// The same tokens in `dtype`.
+v1::ForwardRequest Converted(v1::ForwardRequest request, DType dtype, v1::DataType wire) {
+  v1::Tensor& input = *request.mutable_input();
+  const auto count = static_cast<int64_t>(input.data().size() / sizeof(float));
+  std::string data(static_cast<size_t>(count * ByteSize(dtype)), '\0');
+  for (int64_t i = 0; i < count; ++i) {
+    StoreElement(data.data() + i * ByteSize(dtype), dtype, LoadElement(input.data().data() + i * 4, DType::kF32));
+  }
+  input.set_dtype(wire);
+  input.set_data(data);
+  return request;
+}
+
+// Whatever the layer computes in. Sizes are checked byte by byte under AddressSanitizer.
+TEST_F(ForwardTaskTest, AnswersInTheTypeOfItsInput) {
+  for (DType compute : {DType::kF32, DType::kBf16}) {
+    LayerSpec spec = SmallLayerSpec();
+    spec.compute = compute;
+    absl::StatusOr<std::unique_ptr<const HostedLayer>> layer =
+        HostedLayer::Create(spec, SmallLayerTensors(1), DetectInstructionSet());
+    ASSERT_TRUE(layer.ok()) << layer.status();
+    const std::string name = absl::StrCat("computes/", Name(compute));
+    layers_.Publish({.name = name, .version = 1, .layer = *std::move(layer)});
+    const v1::ForwardRequest request = MakeForwardRequest(name, 1, {.batch = 2, .tokens = 37});
+    std::vector<float> first;
+    for (const auto& [dtype, wire] : {std::pair(DType::kF32, v1::FLOAT32), std::pair(DType::kBf16, v1::BFLOAT16),
+                                      std::pair(DType::kF16, v1::FLOAT16)}) {
+      Exchange exchange;
+      MakeGood(Converted(request, dtype, wire), exchange);
+      Run(exchange);
+      const v1::Tensor& output = exchange.response.output();
+      ASSERT_EQ(output.dtype(), wire);
+      ASSERT_EQ(output.data().size(), static_cast<size_t>(2 * 37 * kSmallDim * ByteSize(dtype)));
+      for (int64_t i = 0; i < 2 * 37 * kSmallDim; ++i) {
+        const float value = LoadElement(output.data().data() + i * ByteSize(dtype), dtype);
+        if (dtype == DType::kF32) first.push_back(value);
+        // Inputs rounded to 8 bits move an output of some 1 by some 2^-8 for each of the products it goes through.
+        ASSERT_NEAR(value, first[static_cast<size_t>(i)], 0.1) << Name(compute) << " layer, " << Name(dtype);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -85,34 +85,11 @@ TEST(DemoTest, ShowsTheHostedLayerAndWhoSharedIt) {
                     HasSubstr("up to 3 requests (21 tokens) shared their projections"), HasSubstr("are equal")));
 }
 
-TEST(DemoTest, ShowsTheLayersThatAreNamed) {
-  const std::string path = TempPath("demo_hidden.npy");
-  ASSERT_TRUE(WriteNpy(path, Tensor::Zeros(DType::kF32, {1, 2, 384})->view()).ok());
+TEST(DemoTest, RefusesAHeadThatIsNotThere) {
   ToolRun tool;
-  tool.connection->layer.heads = 12;
-  EXPECT_EQ(RunDemo({.head = 11, .layers = {"minilm/0", "minilm/1"}, .hidden = {path, path}, .words = "[CLS] river"},
-                    tool.world()),
-            absl::OkStatus());
-  EXPECT_TRUE(tool.connection->requests.empty()) << "no sentence of random weights";
-  ASSERT_EQ(tool.connection->forward_requests.size(), 2u);
-  EXPECT_EQ(tool.connection->forward_requests[1].layer, "minilm/1");
-  EXPECT_THAT(tool.out.str(), AllOf(HasSubstr("Layer minilm/0, version 1, head 11 of 12"), HasSubstr("Layer minilm/1"),
-                                    HasSubstr("[CLS]")));
-}
-
-TEST(DemoTest, RefusesOptionsThatDoNotFitTogether) {
-  const std::string path = TempPath("demo_hidden.npy");
-  ASSERT_TRUE(WriteNpy(path, Tensor::Zeros(DType::kF32, {1, 2, 384})->view()).ok());
-  const auto refusal = [](const DemoOptions& options) {
-    ToolRun tool;
-    const absl::Status status = RunDemo(options, tool.world());
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    return std::string(status.message());
-  };
-  EXPECT_THAT(refusal({.layers = {"a", "b"}, .hidden = {path}}), HasSubstr("--hidden"));
-  EXPECT_THAT(refusal({.layers = {"a"}, .hidden = {path}, .words = "one"}), HasSubstr("[1, 1, width]"));
-  EXPECT_THAT(refusal({.head = 8, .layers = {"a"}, .hidden = {path}, .words = "one two"}), HasSubstr("8 heads"));
-  EXPECT_THAT(refusal({.head = 8}), HasSubstr("--head"));
+  const absl::Status status = RunDemo({.head = 8}, tool.world());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--head"));
 }
 
 TEST(DemoTest, PassesOnWhyACallFailed) {
