@@ -47,16 +47,16 @@ ForwardTask::ForwardTask(ForwardJob job, LoadedLayer layer, ForwardProblem probl
       problem_(std::move(problem)),
       kernel_(kernel),
       clock_(clock),
-      batch_tokens_(problem_.tokens) {
+      batch_record_(std::make_shared<BatchRecord>()) {
   const LayerSpec& spec = layer_.layer->spec();
+  batch_record_->tokens = problem_.tokens;
   const std::vector<WorkItem> plan = kernel.Plan(problem_.attention);
   cost_.tokens = problem_.tokens;
   // As AttendTask counts them: what the request holds, the reply twice, once as tensors and once serialized.
   cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) +
                 2 * ReplyBytes(problem_.attention, {problem_.dtype, problem_.output_shape}) +
                 ActivationBytes(problem_, spec) + PlanBytes(problem_.attention, plan);
-  // The projections' rows need no padding; the kernel's tiles do.
-  cost_.flop = FlopNeeded(problem_, spec) - FlopNeeded(problem_.attention);
+  cost_.flop = ProjectionFlop(*layer_.layer, problem_);
   for (const WorkItem& item : plan) cost_.flop += item.flop;
 }
 
@@ -64,14 +64,10 @@ void ForwardTask::Share(absl::Span<Task* const> others) {
   for (Task* other : others) {
     auto* const sharer = static_cast<ForwardTask*>(other);  // one share key, one type: a layer's address is no other's
     sharers_.push_back(sharer);
-    batch_tokens_ += sharer->problem_.tokens;
+    batch_record_->tokens += sharer->problem_.tokens;
+    sharer->batch_record_ = batch_record_;
   }
-  batch_requests_ += static_cast<int64_t>(sharers_.size());
-  for (ForwardTask* sharer : sharers_) {
-    sharer->is_computed_elsewhere_ = true;
-    sharer->batch_requests_ = batch_requests_;
-    sharer->batch_tokens_ = batch_tokens_;
-  }
+  batch_record_->requests += static_cast<int64_t>(sharers_.size());
 }
 
 int64_t ForwardTask::item_count() const {
@@ -109,6 +105,9 @@ absl::Status ForwardTask::MakeBatch() {
       ForwardBatch::Create(*layer_.layer, kernel_, std::move(members));
   if (!batch.ok()) return batch.status();
   batch_ = *std::move(batch);
+  for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
+    for (double flop : batch_->item_flop(static_cast<ForwardBatch::Stage>(stage))) batch_record_->flop += flop;
+  }
   return absl::OkStatus();
 }
 
@@ -117,17 +116,15 @@ void ForwardTask::Finish(absl::Status status, const TaskTimes& times) {
   if (status.ok()) {
     effort = EffortOf(times);
     effort.flop_needed = FlopNeeded(problem_, layer_.layer->spec());
-    if (!is_computed_elsewhere_) {  // told once for all who shared
-      effort.batch_requests = batch_requests_;
-      effort.batch_tokens = batch_tokens_;
-      for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
-        for (double flop : batch_->item_flop(static_cast<ForwardBatch::Stage>(stage))) effort.flop_executed += flop;
-      }
+    if (!batch_record_->is_told.exchange(true)) {
+      effort.batch_requests = batch_record_->requests;
+      effort.batch_tokens = batch_record_->tokens;
+      effort.flop_executed = batch_record_->flop;
     }
     job_.response.set_version(layer_.version);
     v1::Timings& timings = *job_.response.mutable_timings();
-    timings.set_batch_requests(batch_requests_);
-    timings.set_batch_tokens(batch_tokens_);
+    timings.set_batch_requests(batch_record_->requests);
+    timings.set_batch_tokens(batch_record_->tokens);
     SetTimings(effort, clock_.Now() - job_.received, timings);
   }
   // Last: the request and the response may be gone when it returns.

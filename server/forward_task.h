@@ -1,6 +1,7 @@
 // One Forward, unary or item of a stream, as the scheduler runs it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -32,6 +33,9 @@ struct ForwardHost {
 //
 //   stage 0  one item, which makes the replies and activations of all: what waits or is refused costs neither
 //   stages 1 to 3  those of ForwardBatch
+//
+// They also fail together: when the reply of one cannot be allocated, or the activations of all, everyone who
+// shared is answered with RESOURCE_EXHAUSTED.
 class ForwardTask final : public Task {
  public:
   // Decodes, finds the layer, validates and plans; copies no payload. UNIMPLEMENTED and INVALID_ARGUMENT as
@@ -53,6 +57,15 @@ class ForwardTask final : public Task {
   void Finish(absl::Status status, const TaskTimes& times) override;
 
  private:
+  // Of all who are computed together. Whoever ends with OK first tells metrics of it: the others may be cancelled or
+  // late, the one who computes too.
+  struct BatchRecord {
+    int64_t requests = 1;
+    int64_t tokens = 0;
+    double flop = 0;  // executed
+    std::atomic<bool> is_told{false};
+  };
+
   ForwardTask(ForwardJob job, LoadedLayer layer, ForwardProblem problem, const AttentionKernel& kernel, Clock& clock);
   // Makes this request's reply. May throw std::bad_alloc.
   ForwardMember MakeMember();
@@ -67,14 +80,13 @@ class ForwardTask final : public Task {
   TaskCost cost_;
   Priority priority_ = Priority::kNormal;
 
-  // Of whoever computes others; told to them by Share, which the scheduler orders before their Finish.
+  // Of whoever computes others.
   std::vector<ForwardTask*> sharers_;  // without this one
   int stage_ = 0;                      // as above; ForwardBatch's stages count from 1
   std::unique_ptr<ForwardBatch> batch_;
 
-  bool is_computed_elsewhere_ = false;  // its work was given to another
-  int64_t batch_requests_ = 1;          // this one included
-  int64_t batch_tokens_ = 0;            // likewise
+  // Its own until Share gives it to the others; written before anyone's Finish. Shared: nobody knows who ends last.
+  std::shared_ptr<BatchRecord> batch_record_;
 };
 
 }  // namespace triad

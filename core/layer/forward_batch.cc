@@ -367,6 +367,15 @@ absl::Status ForwardBatch::RunItem(Stage stage, int64_t item, Scratch& scratch) 
   return impl_->RunItem(stage, item, scratch);
 }
 
+double ProjectionFlop(const HostedLayer& layer, const ForwardProblem& problem) {
+  const Projection* const context = layer.context_projection();
+  const int64_t padding_rows = problem.output_rows - problem.tokens;
+  return PlannedFlop(layer.query_projection(), problem.tokens) +
+         PlannedFlop(layer.output_projection(), problem.tokens) +
+         (context == nullptr ? 0 : PlannedFlop(*context, problem.context_tokens)) +
+         kFlopPerByte * static_cast<double>(padding_rows * layer.spec().output_dim * ByteSize(problem.dtype));
+}
+
 absl::Status RunForward(const HostedLayer& layer, const AttentionKernel& kernel, const ForwardMember& member,
                         Scratch& scratch) {
   absl::StatusOr<std::unique_ptr<ForwardBatch>> batch = ForwardBatch::Create(layer, kernel, {member});

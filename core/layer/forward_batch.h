@@ -55,6 +55,10 @@ class ForwardBatch {
   const std::unique_ptr<Impl> impl_;
 };
 
+// What stages 1 and 3 execute for `problem` alone, padding included: the sum of their items. A batch executes at most
+// the sum of its members'. May throw std::bad_alloc.
+double ProjectionFlop(const HostedLayer& layer, const ForwardProblem& problem);
+
 // Runs all stages of one request on the calling thread. For tests, benches, and warming up.
 absl::Status RunForward(const HostedLayer& layer, const AttentionKernel& kernel, const ForwardMember& member,
                         Scratch& scratch);

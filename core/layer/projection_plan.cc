@@ -61,4 +61,10 @@ std::vector<ProjectionItem> PlanProjection(const Projection& projection, int64_t
   return items;
 }
 
+double PlannedFlop(const Projection& projection, int64_t rows) {
+  double flop = 0;
+  for (const ProjectionItem& item : PlanProjection(projection, rows)) flop += item.flop;
+  return flop;
+}
+
 }  // namespace triad

@@ -25,6 +25,8 @@ inline constexpr double kLeastItemFlop = 25e6;
 inline constexpr size_t kEnoughItems = 64;
 
 std::vector<ProjectionItem> PlanProjection(const Projection& projection, int64_t rows);
+// The sum of its items.
+double PlannedFlop(const Projection& projection, int64_t rows);
 
 // Row class (an index) of the next tile where `rows` > 0 are left: the largest that is no larger than `rows` rounded
 // up to 16. So fewer than 16 rows of a whole item are padding.

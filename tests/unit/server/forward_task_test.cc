@@ -59,8 +59,8 @@ class ForwardTaskTest : public ::testing::Test {
     const absl::Status status = Make(request, exchange);
     ASSERT_TRUE(status.ok()) << status;
   }
-  // Runs every item of every stage as the scheduler would, then ends `leader` and whom it computed.
-  void Run(Exchange& leader, const std::vector<Exchange*>& sharers = {}) {
+  // Runs every item of every stage as the scheduler would.
+  void Compute(Exchange& leader, const std::vector<Exchange*>& sharers = {}) {
     if (!sharers.empty()) {
       std::vector<Task*> others;
       for (Exchange* sharer : sharers) others.push_back(sharer->task.get());
@@ -73,10 +73,17 @@ class ForwardTaskTest : public ::testing::Test {
         ASSERT_TRUE(status.ok()) << status;
       }
     } while (leader.task->NextStage());
-    const TaskTimes times{clock_.Now(), clock_.Now() + std::chrono::seconds(1), clock_.Now() + std::chrono::seconds(3)};
-    leader.task->Finish(absl::OkStatus(), times);
-    leader.task.reset();
-    for (Exchange* sharer : sharers) sharer->task->Finish(absl::OkStatus(), times);
+  }
+  void End(Exchange& exchange, absl::Status status) {
+    exchange.task->Finish(std::move(status), {clock_.Now(), clock_.Now() + std::chrono::seconds(1),
+                                              clock_.Now() + std::chrono::seconds(3)});
+    exchange.task.reset();
+  }
+  // Computes, then ends `leader` and whom it computed.
+  void Run(Exchange& leader, const std::vector<Exchange*>& sharers = {}) {
+    Compute(leader, sharers);
+    End(leader, absl::OkStatus());
+    for (Exchange* sharer : sharers) End(*sharer, absl::OkStatus());
   }
 
   FakeClock clock_;
@@ -139,6 +146,40 @@ TEST_F(ForwardTaskTest, CostCountsRequestReplyActivationsAndWork) {
   EXPECT_DOUBLE_EQ(two.task->cost().flop, 2 * cost.flop);
 }
 
+TEST_F(ForwardTaskTest, AloneItExecutesWhatItCosts) {
+  LayerSpec cross = SmallLayerSpec();
+  cross.context_dim = kSmallDim;
+  layers_.Publish({.name = "cross",
+                   .version = 1,
+                   .layer = *HostedLayer::Create(cross, SmallLayerTensors(3), DetectInstructionSet())});
+  for (int64_t tokens : {0, 1, 15, 17, 48, 200, 500}) {
+    v1::ForwardRequest padded = MakeForwardRequest("small", 1, {.batch = 2, .tokens = tokens});
+    padded.mutable_lengths()->add_values(tokens / 3);
+    padded.mutable_lengths()->add_values(tokens);
+    v1::ForwardRequest with_context = MakeForwardRequest("cross", 1, {.tokens = tokens});
+    *with_context.mutable_context() = NormalTensor({1, 7, kSmallDim}, 2);
+    for (const v1::ForwardRequest& request :
+         {MakeForwardRequest("small", 1, {.tokens = tokens}), padded, with_context}) {
+      Exchange exchange;
+      MakeGood(request, exchange);
+      const double cost = exchange.task->cost().flop;
+      Run(exchange);
+      EXPECT_DOUBLE_EQ(cost, exchange.effort.flop_executed) << tokens << " tokens of " << request.layer();
+    }
+  }
+}
+
+TEST_F(ForwardTaskTest, OneTokenCostsTheTileItFills) {
+  Exchange one;
+  Exchange sixteen;
+  MakeGood(MakeForwardRequest("small", 1, {.tokens = 1}), one);
+  MakeGood(MakeForwardRequest("small", 1, {.tokens = 16}), sixteen);
+  const double products = 4 * 2.0 * 16 * kSmallDim * kSmallDim;
+  EXPECT_GE(one.task->cost().flop, products);
+  EXPECT_GE(sixteen.task->cost().flop, one.task->cost().flop);
+  EXPECT_LT(sixteen.task->cost().flop, 2 * products);
+}
+
 TEST_F(ForwardTaskTest, SharesWithinOneVersionOfOneLayer) {
   Exchange latest;
   Exchange second;
@@ -192,6 +233,31 @@ TEST_F(ForwardTaskTest, WhoComputesTellsOfTheWorkOnce) {
   EXPECT_EQ(sharer.effort.batch_requests, 0);
   EXPECT_EQ(sharer.effort.flop_executed, 0);
   EXPECT_GT(sharer.effort.flop_needed, 0);
+}
+
+TEST_F(ForwardTaskTest, TheWorkIsToldByWhoeverEndsWellFirst) {
+  for (const bool leader_ends_last : {false, true}) {
+    Exchange leader;
+    Exchange late;
+    Exchange good;
+    Exchange next;
+    for (Exchange* member : {&leader, &late, &good, &next}) MakeGood(MakeForwardRequest("small", 1), *member);
+    Compute(leader, {&late, &good, &next});
+    if (!leader_ends_last) End(leader, absl::CancelledError("gone"));
+    End(late, absl::DeadlineExceededError("late"));
+    End(good, absl::OkStatus());
+    End(next, absl::OkStatus());
+    if (leader_ends_last) End(leader, absl::CancelledError("gone"));
+    EXPECT_EQ(good.effort.batch_requests, 4);
+    EXPECT_EQ(good.effort.batch_tokens, 12);
+    EXPECT_GE(good.effort.flop_executed, 4 * good.effort.flop_needed);
+    EXPECT_EQ(good.response.timings().batch_requests(), 4);
+    EXPECT_EQ(next.response.timings().batch_tokens(), 12);
+    for (const Exchange* member : {&leader, &late, &next}) {
+      EXPECT_EQ(member->effort.batch_requests, 0);
+      EXPECT_EQ(member->effort.flop_executed, 0);
+    }
+  }
 }
 
 TEST_F(ForwardTaskTest, PaddingHasLseOfMinusInfinityAndNoWeights) {
