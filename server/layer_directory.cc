@@ -63,14 +63,17 @@ absl::StatusOr<int64_t> HighestVersion(const fs::path& layer) {
   return absl::NotFoundError(absl::StrCat("there is no version with a ", kSpecFile, " in ", layer.string()));
 }
 
-// Adds to `names` what lies at or below `folder`, which is called `name`.
+// Adds to `names` what lies at or below `folder`, which is called `name`; a folder that has gone meanwhile holds
+// nothing.
 absl::Status Collect(const fs::path& folder, const std::string& name, std::set<std::string>& names) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
+  if (error == std::errc::no_such_file_or_directory && !name.empty()) return absl::OkStatus();
   if (error) return CannotRead(folder, error);
   for (const fs::directory_iterator end; entries != end; entries.increment(error)) {
     const fs::directory_entry& entry = *entries;
     const std::string segment = entry.path().filename().string();
+    if (segment[0] == '.') continue;
     std::error_code unknown;  // neither a folder nor a link: not ours
     if (!entry.is_directory(unknown)) continue;
     if (!name.empty() && ParseLayerVersion(segment) && HoldsSpec(entry.path())) {
@@ -81,7 +84,7 @@ absl::Status Collect(const fs::path& folder, const std::string& name, std::set<s
     if (entry.is_symlink(unknown) || !CheckLayerName("name", below).ok()) continue;
     if (absl::Status status = Collect(entry.path(), below, names); !status.ok()) return status;
   }
-  return error ? CannotRead(folder, error) : absl::OkStatus();
+  return error && error != std::errc::no_such_file_or_directory ? CannotRead(folder, error) : absl::OkStatus();
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ absl::StatusOr<LayerFolder> FindLayerFolder(const std::string& layer_dir, absl::
                                             std::optional<int64_t> version);
 
 // The names of all layers below `layer_dir` that have a version, sorted. Does not follow symbolic links between
-// folders. FAILED_PRECONDITION: a folder cannot be read. Blocks for the disk.
+// folders, and passes over those whose name begins with ".": they are being prepared. A folder that vanishes meanwhile
+// is none. FAILED_PRECONDITION: a folder cannot be read; the message names it. Blocks for the disk.
 absl::StatusOr<std::vector<std::string>> ListLayerNames(const std::string& layer_dir);
 
 }  // namespace triad

@@ -2,11 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/support/server_fixture.h"
 
@@ -113,6 +118,44 @@ TEST_F(LayerDirectoryTest, ListsEveryNameThatHasAVersion) {
   std::ofstream(root_ / "README") << "a file";
   fs::create_directory_symlink(root_, root_ / "loop");
   EXPECT_THAT(*ListLayerNames(root_.string()), ElementsAre("demo", "minilm/0", "minilm/1"));
+}
+
+TEST_F(LayerDirectoryTest, ListsNothingOfFoldersThatBeginWithADot) {
+  PutVersion(root_ / "demo" / "3");
+  for (const char* version : {".staging/demo/1", "demo/.staging/4", ".git/1"}) PutVersion(root_ / version);
+  EXPECT_THAT(*ListLayerNames(root_.string()), ElementsAre("demo"));
+}
+
+TEST_F(LayerDirectoryTest, ListsWhileFoldersComeAndGo) {
+  PutVersion(root_ / "demo" / "3");
+  std::atomic<bool> is_over{false};
+  std::thread changing([&] {
+    while (!is_over) {
+      fs::create_directories(root_ / "new" / "layer" / "1");
+      fs::remove_all(root_ / "new");
+    }
+  });
+  for (int i = 0; i < 500; ++i) {
+    const auto names = ListLayerNames(root_.string());
+    EXPECT_EQ(names.status(), absl::OkStatus());
+    EXPECT_THAT(names.value_or(std::vector<std::string>()), ElementsAre("demo"));
+  }
+  is_over = true;
+  changing.join();
+}
+
+TEST_F(LayerDirectoryTest, AFolderThatMayNotBeReadIsAnErrorThatNamesIt) {
+  fs::create_directories(root_ / "locked");
+  fs::permissions(root_ / "locked", fs::perms::none);
+  fs::permissions(folder_, fs::perms::all);
+  // Nobody may read everything: where this test is root, it looks with another user's eyes.
+  constexpr uid_t kNobody = 65534;
+  const auto before = static_cast<uid_t>(geteuid() == 0 ? setfsuid(kNobody) : setfsuid(geteuid()));
+  const absl::Status status = ListLayerNames(root_.string()).status();
+  setfsuid(before);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("layers/locked: Permission denied"));
+  fs::permissions(root_ / "locked", fs::perms::owner_all);
 }
 
 TEST_F(LayerDirectoryTest, ADirectoryThatCannotBeReadIsAnError) {
