@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/attention/attention_request.h"
 #include "core/base/scratch.h"
 #include "core/layer/forward_batch.h"
 #include "core/layer/forward_problem.h"
@@ -23,15 +24,14 @@ constexpr int64_t kWarmTokens = 4;
 // Answers one small request of zeros with `layer`, on this thread.
 absl::Status WarmUpLayer(const HostedLayer& layer, const LayerHost& host) {
   const LayerSpec& spec = layer.spec();
-  AttentionLimits limits;  // flags may bound clients below this request
-  limits.max_head_dim = host.limits.max_head_dim;
   absl::StatusOr<Tensor> input = Tensor::Zeros(DType::kF32, {1, kWarmTokens, spec.model_dim});
   if (!input.ok()) return input.status();
   absl::StatusOr<Tensor> context = Tensor::Zeros(DType::kF32, {1, kWarmTokens, spec.context_dim});
   if (!context.ok()) return context.status();
   ForwardRequest request{.input = input->view()};
   if (spec.is_cross()) request.context = context->view();
-  const absl::StatusOr<ForwardProblem> problem = ValidateForward(request, spec, limits);
+  // The limits' defaults: flags may bound clients below this request.
+  const absl::StatusOr<ForwardProblem> problem = ValidateForward(request, spec, AttentionLimits());
   if (!problem.ok()) {
     return absl::FailedPreconditionError(absl::StrCat("the layer cannot be served here: ", problem.status().message()));
   }

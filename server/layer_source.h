@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "core/attention/attention_kernel.h"
-#include "core/attention/attention_request.h"
 #include "core/base/cpu.h"
 #include "core/layer/hosted_layer.h"
 #include "server/layer_directory.h"
@@ -29,7 +28,6 @@ class LayerSource {
 struct LayerHost {
   InstructionSet isa = InstructionSet::kGeneric;
   const AttentionKernel& kernel;
-  AttentionLimits limits;
 };
 
 // The source that reads the layer directory; `layer_dir` empty: there is none, and Find says so (FAILED_PRECONDITION).

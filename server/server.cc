@@ -112,7 +112,7 @@ class Server::Impl {
   int64_t in_flight_requests() const { return ledger_.requests(); }
 
  private:
-  LayerHost MakeLayerHost() const { return {.isa = cpu_.used, .kernel = *kernel_, .limits = LimitsOf(options_)}; }
+  LayerHost MakeLayerHost() const { return {.isa = cpu_.used, .kernel = *kernel_}; }
   absl::Status MakeParts(std::unique_ptr<AttentionKernel> kernel);
   absl::Status StartHttp();
   absl::Status LoadLayers();
