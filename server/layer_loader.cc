@@ -4,10 +4,12 @@
 
 #include <deque>
 #include <exception>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
@@ -50,7 +52,7 @@ class ThreadLoader final : public LayerLoader {
   absl::Status Submit(LayerChoice choice, Done done) override {
     MutexLock lock(mu_);
     if (is_draining_) return DrainingError();
-    const auto loads = static_cast<int64_t>(waiting_.size()) + (is_loading_ ? 1 : 0);
+    const auto loads = static_cast<int64_t>(waiting_.size()) + (running_ ? 1 : 0);
     if (loads >= max_loads_) {
       return absl::ResourceExhaustedError(absl::StrCat("--max_layer_loads = ", max_loads_, " loads wait or run"));
     }
@@ -68,6 +70,20 @@ class ThreadLoader final : public LayerLoader {
       changed_.Signal();
     }
     for (Waiting& load : dropped) load.done(DrainingError());
+  }
+
+  bool Abandon() override {
+    BeginDrain();
+    const Done done = TakeRunning();
+    if (!done) return false;
+    done(DrainingError());
+    return true;
+  }
+
+  void Discard(std::shared_ptr<const HostedLayer> share) override {
+    MutexLock lock(mu_);
+    discarded_.push_back(std::move(share));
+    changed_.Signal();
   }
 
  private:
@@ -92,23 +108,33 @@ class ThreadLoader final : public LayerLoader {
   }
 
   void Loop() {
-    for (;;) {
-      Waiting next;
-      {
-        MutexLock lock(mu_);
-        while (waiting_.empty() && !is_draining_) changed_.Wait(mu_);
-        if (waiting_.empty()) return;
-        next = std::move(waiting_.front());
-        waiting_.pop_front();
-        is_loading_ = true;
-      }
-      absl::StatusOr<LoadedLayer> loaded = LoadNow(next.choice);
-      {
-        MutexLock lock(mu_);
-        is_loading_ = false;  // before anyone is told: who hears of this one may ask for the next
-      }
-      next.done(std::move(loaded));
+    while (const std::optional<LayerChoice> choice = Next()) {
+      absl::StatusOr<LoadedLayer> loaded = LoadNow(*choice);
+      // Taken before anyone is told: who hears of this one may ask for the next.
+      if (const Done done = TakeRunning()) done(std::move(loaded));
     }
+  }
+
+  // Waits for the next load, which runs from here on, and frees what was discarded before it. nullopt: draining.
+  std::optional<LayerChoice> Next() {
+    for (;;) {
+      std::vector<std::shared_ptr<const HostedLayer>> freed;  // without the lock
+      MutexLock lock(mu_);
+      while (waiting_.empty() && discarded_.empty() && !is_draining_) changed_.Wait(mu_);
+      freed.swap(discarded_);
+      if (!freed.empty()) continue;
+      if (waiting_.empty()) return std::nullopt;
+      running_ = std::move(waiting_.front().done);
+      LayerChoice choice = std::move(waiting_.front().choice);
+      waiting_.pop_front();
+      return choice;
+    }
+  }
+
+  // Whoever takes it calls it. Null: another did.
+  Done TakeRunning() {
+    MutexLock lock(mu_);
+    return std::exchange(running_, nullptr);
   }
 
   const int64_t max_loads_;
@@ -118,7 +144,8 @@ class ThreadLoader final : public LayerLoader {
   Mutex mu_;  // guards all below but the thread
   CondVar changed_;
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mu_);  // oldest first
-  bool is_loading_ ABSL_GUARDED_BY(mu_) = false;
+  Done running_ ABSL_GUARDED_BY(mu_);                 // of the load that runs; null: none does, or it was abandoned
+  std::vector<std::shared_ptr<const HostedLayer>> discarded_ ABSL_GUARDED_BY(mu_);
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

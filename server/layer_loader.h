@@ -4,12 +4,15 @@
 // before serves on.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/clock.h"
+#include "core/layer/hosted_layer.h"
 #include "server/layer_name.h"
 #include "server/layer_source.h"
 #include "server/layer_store.h"
@@ -26,7 +29,10 @@ class LayerLoader {
   static absl::StatusOr<std::unique_ptr<LayerLoader>> Create(int64_t max_loads, std::unique_ptr<LayerSource> source,
                                                              LayerStore& store);
 
-  // As BeginDrain; waits for the load that runs.
+  // When to come back after the RESOURCE_EXHAUSTED of Submit: a load takes seconds.
+  static constexpr Duration kRetryAfter = std::chrono::seconds(1);
+
+  // As BeginDrain; waits for the load that runs, which nothing can stop.
   virtual ~LayerLoader() = default;
 
   // Loads on the calling thread: for the start, before anything is submitted. A version that serves already is kept and
@@ -40,6 +46,14 @@ class LayerLoader {
   // No loads are accepted from here on; those that wait end with UNAVAILABLE, on the calling thread; the one that runs
   // is carried out.
   virtual void BeginDrain() = 0;
+
+  // As BeginDrain, and whoever asked for the load that runs is told UNAVAILABLE, on the calling thread; its result is
+  // told to nobody. True: there was one. Does not wait for it.
+  virtual bool Abandon() = 0;
+
+  // Destroys a share of a layer on the loader's thread, before the next load; from a drain on, maybe only with the
+  // loader. It frees the layer there unless requests hold it for longer. Never blocks.
+  virtual void Discard(std::shared_ptr<const HostedLayer> share) = 0;
 };
 
 }  // namespace triad

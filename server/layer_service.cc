@@ -64,14 +64,15 @@ class LoadCall final : public UnaryCall {
  private:
   // OK: the loader's done will answer, or has already.
   absl::Status Submit(const v1::LoadLayerRequest& request, v1::LoadLayerResponse& response) {
-    if (absl::Status status = CheckNothingUnknown(request); !status.ok()) return status;
-    if (absl::Status status = CheckAdmin(context_); !status.ok()) return status;
+    absl::Status status = CheckNothingUnknown(request);
+    if (status.ok()) status = CheckAdmin(context_);
+    if (!status.ok()) return status;
     absl::StatusOr<LayerChoice> choice = DecodeChoice(request);
     if (!choice.ok()) return choice.status();
     absl::StatusOr<InFlightLedger::Hold> hold = context_.ledger.Acquire(/*bytes=*/0);  // so that a drain waits for it
     if (!hold.ok()) return CountRefusal(hold.status(), context_.metrics);
     hold_ = *std::move(hold);
-    return context_.loader.Submit(*std::move(choice), [this, &response](absl::StatusOr<LoadedLayer> loaded) {
+    status = context_.loader.Submit(*std::move(choice), [this, &response](absl::StatusOr<LoadedLayer> loaded) {
       if (loaded.ok()) {
         Encode(*loaded, *response.mutable_layer());
         context_.log.Info("layer loaded", Describe(loaded->name, loaded->version));
@@ -80,7 +81,13 @@ class LoadCall final : public UnaryCall {
       }
       Answer(loaded.status());
     });
+    if (absl::IsUnavailable(status)) context_.metrics.OnRefused(Refusal::kDraining);
+    if (absl::IsResourceExhausted(status)) context_.metrics.OnLoadRefused();
+    return status;
   }
+
+  // Loads take seconds, whatever the scheduler's queue is like.
+  Duration retry_after() const override { return LayerLoader::kRetryAfter; }
 };
 
 class LayerService final : public v1::LayerService::CallbackService {
@@ -123,9 +130,11 @@ class LayerService final : public v1::LayerService::CallbackService {
       const absl::StatusOr<LayerChoice> choice = DecodeChoice(*request);
       if (!choice.ok()) return choice.status();
       if (!choice->version) return RefuseField("version", "be given", "unset");
-      absl::Status status = context_.layers.Remove(choice->name, *choice->version);
-      if (status.ok()) context_.log.Info("layer unloaded", Describe(choice->name, *choice->version));
-      return status;
+      auto removed = context_.layers.Remove(choice->name, *choice->version);
+      if (!removed.ok()) return removed.status();
+      context_.loader.Discard(*std::move(removed));
+      context_.log.Info("layer unloaded", Describe(choice->name, *choice->version));
+      return absl::OkStatus();
     });
   }
 

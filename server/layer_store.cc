@@ -41,17 +41,16 @@ bool LayerStore::Publish(LoadedLayer layer) {
   return layers_[layer.name].emplace(layer.version, layer.layer).second;
 }
 
-absl::Status LayerStore::Remove(absl::string_view name, int64_t version) {
-  std::shared_ptr<const HostedLayer> removed;  // its memory is given back after the lock
+absl::StatusOr<std::shared_ptr<const HostedLayer>> LayerStore::Remove(absl::string_view name, int64_t version) {
   MutexLock lock(mu_);
   const auto versions = layers_.find(Key(name));
   if (versions == layers_.end()) return NotFound(name, version);
   const auto found = versions->second.find(version);
   if (found == versions->second.end()) return NotFound(name, version);
-  removed = std::move(found->second);
+  std::shared_ptr<const HostedLayer> removed = std::move(found->second);
   versions->second.erase(found);
   if (versions->second.empty()) layers_.erase(versions);
-  return absl::OkStatus();
+  return removed;
 }
 
 LayerStore::Totals LayerStore::totals() const {

@@ -37,8 +37,9 @@ class LayerStore {
   // From here on it serves. False: that version of that name serves already, and stays.
   bool Publish(LoadedLayer layer);
 
-  // Takes a version out of service. NOT_FOUND as Find.
-  absl::Status Remove(absl::string_view name, int64_t version);
+  // Takes a version out of service and returns the store's share of it, which may be the last: giving back gigabytes
+  // takes long. NOT_FOUND as Find.
+  absl::StatusOr<std::shared_ptr<const HostedLayer>> Remove(absl::string_view name, int64_t version);
 
   // For gauges.
   struct Totals {

@@ -141,6 +141,7 @@ class Metrics::Impl {
     for (Refusal refusal : kRefusals) {
       refusals[static_cast<size_t>(refusal)] = &refusals_family.Add({{"reason", Name(refusal)}});
     }
+    load_refusals = &refusals_family.Add({{"reason", "layer_loads"}});
     prometheus::BuildGauge()
         .Name("triad_build_info")
         .Help("Always 1; the labels say what runs here.")
@@ -175,6 +176,7 @@ class Metrics::Impl {
   Gauge& layer_weights_bytes;
   std::array<std::array<Counter*, kCodes>, kMethods.size()> requests{};
   std::array<Counter*, kRefusals.size()> refusals{};
+  Counter* load_refusals = nullptr;
 
   std::atomic<const Scheduler*> scheduler{nullptr};
   std::atomic<const InFlightLedger*> ledger{nullptr};
@@ -224,6 +226,7 @@ void Metrics::OnComputed(const ComputedRequest& request) {
 }
 
 void Metrics::OnReplied(Duration reply) { impl_->reply_seconds.Observe(Seconds(reply)); }
+void Metrics::OnLoadRefused() { impl_->load_refusals->Increment(); }
 void Metrics::OnStreamOpened() { impl_->open_streams.Increment(); }
 void Metrics::OnStreamClosed() { impl_->open_streams.Decrement(); }
 

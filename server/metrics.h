@@ -66,6 +66,8 @@ class Metrics final : public SchedulerObserver {
   void OnComputed(const ComputedRequest& request);
   // `reply`: answered, with whatever code, to taken by the transport, which a slow reader stretches.
   void OnReplied(Duration reply);
+  // A LoadLayer beyond --max_layer_loads; shown beside the Refusals.
+  void OnLoadRefused();
   void OnStreamOpened();
   void OnStreamClosed();
 

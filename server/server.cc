@@ -276,12 +276,16 @@ bool Server::Impl::Drain() {
   log_.Info("draining", {{"in_flight_requests", absl::StrCat(ledger_.requests())}});
   BeginDrain();
   const bool is_answered = ledger_.WaitIdle(RealClock(), deadline);
+  bool is_abandoned = false;
   if (!is_answered) {
+    is_abandoned = loader_->Abandon();
     log_.Warning("drain_timeout passed; cancelling what is left",
                  {{"in_flight_requests", absl::StrCat(ledger_.requests())}});
   }
   if (is_answered) WaitUntil(std::min(deadline, RealClock().Now() + absl::ToChronoNanoseconds(kLameDuck)));
-  transport_->Shutdown(is_answered ? std::min(kCloseGrace, options_.drain_timeout) : absl::ZeroDuration());
+  absl::Duration grace = is_abandoned ? kCloseGrace : absl::ZeroDuration();  // in which its caller reads why
+  if (is_answered) grace = std::min(kCloseGrace, options_.drain_timeout);
+  transport_->Shutdown(grace);
   log_.Info("drained", {{"everything_answered", is_answered ? "true" : "false"}});
   return is_answered;
 }
@@ -290,7 +294,7 @@ Server::Impl::~Impl() {
   // Pages first: they look at everything. Then the transport, which cancels the calls that are left and waits for their
   // reactions; the scheduler must still be there for that. Its threads go next, because they use the kernels.
   http_.reset();
-  if (loader_ != nullptr) loader_->BeginDrain();  // or the transport would wait for every load that waits
+  if (loader_ != nullptr) loader_->Abandon();  // or the transport would wait for every load
   transport_.reset();
   loader_.reset();
   scheduler_.reset();

@@ -25,7 +25,8 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, Log& log,
                                                        std::unique_ptr<AttentionKernel> kernel = nullptr);
 
-  // Stops at once: what is in flight is cancelled. Drain first.
+  // Stops at once: what is in flight is cancelled. Drain first. Waits for a load of a layer that runs, which nothing
+  // can stop and which uses the server's memory.
   ~Server();
 
   // Where it listens, with the ports that were bound; "" when there are no HTTP pages.
@@ -37,8 +38,11 @@ class Server {
   void BeginDrain();
 
   // Drains: BeginDrain, waits until everything accepted is answered, then stops listening. True: everything was
-  // answered. False: drain_timeout passed first, and the rest was cancelled. Blocks for at most about drain_timeout;
-  // longer only while a layer is being loaded, which nothing can stop. Once.
+  // answered. False: drain_timeout passed first, and the rest was cancelled; a load that runs was answered with
+  // UNAVAILABLE, and its result is told to nobody. Blocks for at most about drain_timeout. Once.
+  //
+  // After false, a process that is to end leaves by std::_Exit, as triad-server does: everyone has been answered, and
+  // the destructor might wait for that load.
   bool Drain();
 
   // Work that is here and not yet answered.

@@ -24,7 +24,7 @@ UnaryCall::UnaryCall(const UnaryExchange& exchange, ServingContext& context)
 void UnaryCall::Answer(absl::Status status) {
   answered_ = context_.clock.Now();
   status = WithDeadline(std::move(status), deadline_, answered_);
-  if (absl::IsResourceExhausted(status)) AddRetryPushback(exchange_.rpc, context_.scheduler.retry_after());
+  if (absl::IsResourceExhausted(status)) AddRetryPushback(exchange_.rpc, retry_after());
   context_.metrics.OnAnswered(
       {.method = exchange_.method,
        .code = status.code(),

@@ -43,6 +43,8 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   const UnaryExchange& exchange() const { return exchange_; }
   Time received() const { return received_; }
   Time deadline() const { return deadline_; }
+  // When a caller who is answered with RESOURCE_EXHAUSTED should come back.
+  virtual Duration retry_after() const { return context_.scheduler.retry_after(); }
 
   ServingContext& context_;
   InFlightLedger::Hold hold_;  // until the reply is handed over

@@ -12,6 +12,7 @@
 
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_gate_kernel.h"
+#include "tests/support/server_layers.h"
 #include "tests/support/server_raw_call.h"
 #include "tests/support/server_requests.h"
 
@@ -89,6 +90,34 @@ TEST(ServerDrainTest, CancelsWhatIsLeftAtTheTimeout) {
   EXPECT_FALSE(server.server().Drain());
   client.join();
   EXPECT_NE(code, grpc::OK);
+}
+
+// The gate holds up the layer's warm-up.
+TEST(ServerDrainTest, ALoadCannotHoldItUpPastTheTimeout) {
+  const TemporaryFolder directory;
+  const auto gate = std::make_shared<Gate>();
+  ServerOptions options = TestServerOptions();
+  options.layer_dir = directory.path().string();
+  options.allow_layer_admin = true;
+  options.drain_timeout = absl::Milliseconds(20);
+  TestServer server(options, MakeGateKernel(gate));
+  WriteSmallLayer(directory.path(), "a", 1, 1);
+  gate->Close();
+  grpc::Status end;
+  std::thread client([&] {
+    v1::LoadLayerRequest request;
+    request.set_name("a");
+    grpc::ClientContext context;
+    v1::LoadLayerResponse response;
+    end = server.NewLayerStub()->LoadLayer(&context, request, &response);
+  });
+  gate->AwaitArrivals(1);
+  EXPECT_FALSE(server.server().Drain()) << "while the gate is closed";
+  client.join();
+  EXPECT_EQ(end.error_code(), grpc::UNAVAILABLE);
+  EXPECT_THAT(end.error_message(), HasSubstr("the server is draining"));
+  EXPECT_FALSE(std::filesystem::exists(server.target().substr(5))) << "a process may end here";
+  gate->Open();
 }
 
 TEST(ServerAddressTest, ListensOnSeveralAddressesAndSaysWhichPort) {

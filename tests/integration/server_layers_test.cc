@@ -357,8 +357,12 @@ TEST_F(ServerLayersGateTest, LoadsAreBoundedAndTheRunningOneIsAnsweredByADrain) 
   v1::LoadLayerResponse response;
   grpc::ClientContext full;
   EXPECT_EQ(layers_->LoadLayer(&full, request, &response).error_code(), grpc::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(full.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
+  const auto pushback = full.GetServerTrailingMetadata().find("grpc-retry-pushback-ms");
+  ASSERT_NE(pushback, full.GetServerTrailingMetadata().end());
+  EXPECT_EQ(pushback->second, "1000");
+  EXPECT_EQ(server_->Metric(R"(triad_refusals_total{reason="layer_loads"})"), 1);
   EXPECT_THAT(List(), ElementsAre("a@1")) << "not before it is warm";
+  EXPECT_TRUE(Unload("a", 1).ok()) << "whatever the loader is at";
   server_->server().BeginDrain();
   grpc::ClientContext draining;
   EXPECT_EQ(layers_->LoadLayer(&draining, request, &response).error_code(), grpc::UNAVAILABLE);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -166,6 +167,51 @@ TEST_F(LayerLoaderTest, ADrainEndsWhatWaitsAndLetsTheRunningOneFinish) {
   EXPECT_TRUE(absl::IsUnavailable(Refused({"c", 1})));
   source_->gate.Open();
   EXPECT_TRUE(running.get().ok());
+}
+
+TEST_F(LayerLoaderTest, AnAbandonedLoadIsAnsweredAtOnceAndOnlyOnce) {
+  Start();
+  source_->gate.Close();
+  auto running = Load({"a", 1});
+  source_->gate.AwaitArrivals(1);
+  auto waiting = Load({"b", 1});
+  EXPECT_TRUE(loader_->Abandon());
+  EXPECT_TRUE(absl::IsUnavailable(running.get().status()));
+  EXPECT_TRUE(absl::IsUnavailable(waiting.get().status()));
+  EXPECT_FALSE(loader_->Abandon()) << "nobody is left to tell";
+  EXPECT_TRUE(absl::IsUnavailable(Refused({"c", 1})));
+  source_->gate.Open();
+  loader_.reset();  // a second answer would throw from its promise
+}
+
+TEST_F(LayerLoaderTest, WithoutALoadThereIsNothingToAbandon) {
+  Start();
+  EXPECT_TRUE(Load({"a", 1}).get().ok());
+  EXPECT_FALSE(loader_->Abandon());
+}
+
+TEST_F(LayerLoaderTest, FreesWhatIsDiscardedOnItsThreadBeforeTheNextLoad) {
+  Start();
+  source_->gate.Close();
+  auto running = Load({"a", 1});
+  source_->gate.AwaitArrivals(1);
+  std::thread::id freed_by;  // written by the loader's thread before b's end
+  loader_->Discard({source_->layer.get(), [&](const HostedLayer*) { freed_by = std::this_thread::get_id(); }});
+  EXPECT_EQ(freed_by, std::thread::id()) << "the loader is busy";
+  auto next = Load({"b", 1});
+  source_->gate.Open();
+  EXPECT_TRUE(next.get().ok());
+  EXPECT_NE(freed_by, std::thread::id());
+  EXPECT_NE(freed_by, std::this_thread::get_id());
+}
+
+TEST_F(LayerLoaderTest, FreesWhatIsDiscardedWhileItDrainsAtTheLatestAtItsEnd) {
+  Start();
+  loader_->BeginDrain();
+  bool is_freed = false;
+  loader_->Discard({source_->layer.get(), [&](const HostedLayer*) { is_freed = true; }});
+  loader_.reset();
+  EXPECT_TRUE(is_freed);
 }
 
 TEST_F(LayerLoaderTest, ItsEndWaitsForTheRunningLoad) {

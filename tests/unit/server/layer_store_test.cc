@@ -84,9 +84,9 @@ TEST_F(LayerStoreTest, RemoveLeavesTheOtherVersionsAndThoseWhoHoldIt) {
   const LoadedLayer held = *store_.Find("a", 2);
   EXPECT_TRUE(store_.Remove("a", 2).ok());
   EXPECT_EQ(store_.Find("a", std::nullopt)->version, 1);
-  EXPECT_TRUE(absl::IsNotFound(store_.Remove("a", 2)));
+  EXPECT_TRUE(absl::IsNotFound(store_.Remove("a", 2).status()));
   EXPECT_TRUE(store_.Remove("a", 1).ok());
-  EXPECT_TRUE(absl::IsNotFound(store_.Remove("a", 1)));
+  EXPECT_TRUE(absl::IsNotFound(store_.Remove("a", 1).status()));
   EXPECT_EQ(held.layer->spec().model_dim, kSmallDim);
 }
 
@@ -96,7 +96,7 @@ TEST_F(LayerStoreTest, TheLastHolderFreesALayer) {
   layer_.reset();
   {
     const LoadedLayer held = *store_.Find("a", 1);
-    EXPECT_TRUE(store_.Remove("a", 1).ok());
+    EXPECT_EQ(*store_.Remove("a", 1), held.layer);
     EXPECT_FALSE(watch.expired());
   }
   EXPECT_TRUE(watch.expired());
