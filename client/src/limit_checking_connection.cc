@@ -89,11 +89,11 @@ class LimitCheckingStream final : public Stream {
 
 // A call of Connection, by its pointer to member.
 template <class Request, class Response>
-using Blocking = absl::StatusOr<Response> (Connection::*)(const Request&, const CallOptions&);
+using BlockingCall = absl::StatusOr<Response> (Connection::*)(const Request&, const CallOptions&);
 template <class Response>
 using Callback = std::function<void(absl::StatusOr<Response>)>;
 template <class Request, class Response>
-using WithCallback = void (Connection::*)(const Request&, const CallOptions&, Callback<Response>);
+using CallbackCall = void (Connection::*)(const Request&, const CallOptions&, Callback<Response>);
 template <class Stream>
 using Opening = absl::StatusOr<std::unique_ptr<Stream>> (Connection::*)(const StreamOptions&);
 
@@ -155,7 +155,8 @@ class LimitCheckingConnection final : public Connection {
   }
 
   template <class Request, class Response>
-  absl::StatusOr<Response> Call(Blocking<Request, Response> call, const Request& request, const CallOptions& options) {
+  absl::StatusOr<Response> Call(BlockingCall<Request, Response> call, const Request& request,
+                                const CallOptions& options) {
     const Deadline deadline(*runtime_, options.timeout);
     const absl::StatusOr<Checked> checked = checker_->CheckOwn(request, kNoFraming);
     if (!checked.ok()) return checked.status();
@@ -166,7 +167,7 @@ class LimitCheckingConnection final : public Connection {
   }
 
   template <class Request, class Response>
-  void CallAsync(WithCallback<Request, Response> call, const Request& request, const CallOptions& options,
+  void CallAsync(CallbackCall<Request, Response> call, const Request& request, const CallOptions& options,
                  Callback<Response> done) {
     const absl::StatusOr<Checked> checked = checker_->CheckOwn(request, kNoFraming);
     const std::optional<Limits> known = checker_->KnownLimits();
