@@ -20,7 +20,9 @@ void StoreFloat(float* address, float value) {
   std::memcpy(reinterpret_cast<std::byte*>(address), &value, sizeof(value));
 }
 
+// `address` may be null when there is nothing to store: weights over no keys.
 void StoreZeros(float* address, int64_t count) {
+  if (count == 0) return;
   std::memset(reinterpret_cast<std::byte*>(address), 0, static_cast<size_t>(count) * sizeof(float));
 }
 
