@@ -21,6 +21,9 @@ HWY_BEFORE_NAMESPACE();
 namespace triad {
 namespace HWY_NAMESPACE {
 
+// Rows that all panels pass over before the next ones come: 48 x 64 x 4 bytes of queries are 12 KiB, and stay in L1
+// beside a panel of keys.
+constexpr int64_t kRowsAtOnce = 48;
 constexpr int64_t kColumnStep = 16;  // columns are a multiple of this
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kMostRows = 6;
@@ -99,16 +102,17 @@ HWY_INLINE void Strip(const TileProduct& product, int64_t row, int64_t first, in
 }
 
 template <bool kKeysAreColumns>
-HWY_INLINE void Multiply(const TileProduct& product) {
+HWY_INLINE void MultiplyRows(const TileProduct& product, int64_t first_row, int64_t last_row) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32Vector()));
-  const int64_t panel = product.rows < kMostRows ? product.columns : std::max(kMostVectors * lanes, kColumnStep);
+  const int64_t panel =
+      last_row - first_row < kMostRows ? product.columns : std::max(kMostVectors * lanes, kColumnStep);
   for (int64_t first = 0; first < product.columns; first += panel) {
     const int64_t last = std::min(first + panel, product.columns);
-    int64_t row = 0;
-    for (; row + kMostRows <= product.rows; row += kMostRows) {
+    int64_t row = first_row;
+    for (; row + kMostRows <= last_row; row += kMostRows) {
       Strip<kMostRows, kKeysAreColumns>(product, row, first, last);
     }
-    switch (product.rows - row) {
+    switch (last_row - row) {
       case 5:
         Strip<5, kKeysAreColumns>(product, row, first, last);
         break;
@@ -127,6 +131,13 @@ HWY_INLINE void Multiply(const TileProduct& product) {
       default:
         break;
     }
+  }
+}
+
+template <bool kKeysAreColumns>
+HWY_INLINE void Multiply(const TileProduct& product) {
+  for (int64_t row = 0; row < product.rows; row += kRowsAtOnce) {
+    MultiplyRows<kKeysAreColumns>(product, row, std::min(row + kRowsAtOnce, product.rows));
   }
 }
 
