@@ -5,7 +5,7 @@ if(TRIAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIAD_CCACHE})
 endif()
 
-# Compiling several sources at a time parses each header once for all of them, which takes a third of the time. But it
+# Compiling several sources at a time parses each header once for all of them. But it
 # hides a missing #include, so what is shipped is compiled one by one at least once in CI (preset ci-gcc).
 set(TRIAD_UNITY "none" CACHE STRING "What is compiled several sources at a time: none, tests, all (but core, see below)")
 

@@ -11,15 +11,7 @@
 #include "server/reply_tensors.h"
 
 namespace triad {
-namespace {
-
-int64_t ElementCount(const Shape& shape) {
-  int64_t count = 1;
-  for (int64_t dim : shape) count *= dim;  // validated: the bytes fit
-  return count;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<std::unique_ptr<ForwardTask>> ForwardTask::Create(ForwardJob job, const ForwardHost& host,
                                                                  Clock& clock) {
@@ -93,7 +85,8 @@ ForwardMember ForwardTask::MakeMember() {
   const AttentionOutputs outputs =
       MakeReply(problem_.attention, {problem_.dtype, problem_.output_shape}, job_.response);
   if (outputs.lse != nullptr) {  // padding's; weights are zeros as they are made
-    std::fill_n(outputs.lse, ElementCount(problem_.attention.lse_shape), -std::numeric_limits<float>::infinity());
+    std::fill_n(outputs.lse, job_.response.lse().data().size() / sizeof(float),
+                -std::numeric_limits<float>::infinity());
   }
   return {.problem = &problem_, .output = outputs.output, .lse = outputs.lse, .weights = outputs.weights};
 }

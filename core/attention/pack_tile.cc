@@ -28,7 +28,7 @@ template <class Elements>
 void PackRowsOf(const SourceRows& rows, float* HWY_RESTRICT packed) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t padded = rows.packed_stride == 0 ? RoundUp(rows.dims, kPackedStep) : rows.packed_stride;
+  const int64_t padded = rows.packed_stride();
   const int64_t source_bytes = rows.dims * Elements::kBytes;
   for (int64_t r = 0; r < rows.count; ++r) {
     const std::byte* source = rows.data + r * rows.stride_bytes;

@@ -2,9 +2,11 @@
 // tile. Highway.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/dims.h"
 #include "core/tensor/dtype.h"
 
 namespace triad {
@@ -20,10 +22,13 @@ struct SourceRows {
   int64_t following = 0;  // rows past these that will be packed next: fetched ahead
   DType dtype = DType::kF32;
   int64_t dims = 0;
-  int64_t packed_stride = 0;  // 0: dims rounded up; else more, a multiple of 16. What it adds is filled with zeros too
+  int64_t least_stride = 0;  // of a packed row, a multiple of 16; what it adds to dims is filled with zeros too
+
+  // Elements of a packed row.
+  int64_t packed_stride() const { return std::max(RoundUp(dims, kPackedStep), least_stride); }
 };
 
-// packed [count, packed_stride]: the rows, widened to f32.
+// packed [count, packed_stride()]: the rows, widened to f32.
 void PackRows(const SourceRows& rows, float* packed);
 
 // The same for rows of bf16, kept as they are.

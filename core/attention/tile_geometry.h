@@ -85,7 +85,8 @@ RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64
 // Keys that some row of [row_begin, row_end) (rows as in WorkItem) may see; begin == end when there are none.
 KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, int64_t row_begin, int64_t row_end);
 
-// Work of an item, padding of tiles included.
+// Work of an item, padding of tiles included. With own_products an upper bound: a strip of rows skips what none of them
+// sees.
 double FlopOf(const AttentionProblem& problem, const WorkItem& item, const TileLayout& layout);
 
 }  // namespace triad

@@ -93,8 +93,7 @@ SourceRows TileOperands::SourceOf(const HeadRows& rows, int64_t begin, int64_t d
 // Packs keys [first, first + count) of `source`, those outside `keys` as zeros.
 void TileOperands::PackColumns(SourceRows source, int64_t first, int64_t count, KeyRange keys,
                                std::byte* packed) const {
-  const int64_t row_bytes =
-      (source.packed_stride == 0 ? RoundUp(source.dims, kPackedStep) : source.packed_stride) * element_bytes_;
+  const int64_t row_bytes = source.packed_stride() * element_bytes_;
   const int64_t begin = std::clamp(keys.begin, first, first + count);
   const int64_t end = std::clamp(keys.end, begin, first + count);
   std::memset(packed, 0, static_cast<size_t>((begin - first) * row_bytes));
@@ -119,7 +118,7 @@ ValueTraits TileOperands::PackBlock(int64_t first_key, ColumnSpan span, KeyRange
   }
   std::byte* values = values_ + span.begin * v_stride_ * element_bytes_;
   SourceRows value_rows = SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim);
-  value_rows.packed_stride = v_stride_;
+  value_rows.least_stride = v_stride_;
   PackColumns(value_rows, first_key + span.begin, span.width, keys, values);
   const int64_t count = span.width * v_stride_;
   if (bf16_) return SanitizeBf16Values(reinterpret_cast<uint16_t*>(values), count, value_scale);

@@ -4,7 +4,7 @@
 // independent chains where 8 hide the latency of an FMA (4 cycles, 2 per cycle). AVX-512 has 32: 6 x 4.
 //
 // Columns go in panels as wide as a register tile: a panel of `right` (keys: 64 deep x 16 x 4 bytes = 4 KiB; values:
-// 256 deep = 16 KiB) stays in L1 while all rows of the tile pass over it.
+// 256 deep = 16 KiB) stays in L1 while a group of rows passes over it.
 #include "core/attention/tile_product.h"
 
 #include <algorithm>
@@ -25,13 +25,8 @@ namespace HWY_NAMESPACE {
 // beside a panel of keys.
 constexpr int64_t kRowsAtOnce = 48;
 constexpr int64_t kColumnStep = 16;  // columns are a multiple of this
-#if HWY_TARGET <= HWY_AVX3
 constexpr int kMostRows = 6;
-constexpr int kMostVectors = 4;
-#else
-constexpr int kMostRows = 6;
-constexpr int kMostVectors = 2;
-#endif
+constexpr int kMostVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 // Few rows (decode) make as many chains from more vectors.
 constexpr int VectorsFor(int rows) { return rows == 1 ? 8 : rows <= 3 ? 4 : kMostVectors; }
 

@@ -23,8 +23,9 @@ struct SchedulerOptions {
   Duration max_queue_time = std::chrono::seconds(10);  // then RESOURCE_EXHAUSTED
   int64_t max_batch_tokens = 16384;                    // in the list, beside one task that is larger
   double max_batch_flop = 50e9;                        // in the list; likewise
-  // Of the tasks that are computed together for their share key. With 1024 rows, reading a layer's weights is some 1 %
-  // of the time on them: sharing with more would gain nothing, and make the small wait for each other.
+  // Of the tasks that are computed together for their share key. 1024 rows do 2048 FLOP with each weight, some 20 ns of
+  // an AVX2 core, and its 4 bytes are read in some 0.2: sharing with more would only make the small wait for each
+  // other.
   int64_t max_shared_tokens = 1024;
   double max_inline_flop = 5e6;        // run by the submitter itself when nothing is in flight
   int64_t max_inline_bytes = 1 << 20;  // likewise; what has no flop may still write much
@@ -67,8 +68,8 @@ class Scheduler {
   // it has passed already. INVALID_ARGUMENT: the task alone is larger than max_in_flight_bytes.
   virtual absl::StatusOr<TaskId> Submit(std::unique_ptr<Task>& task) = 0;
 
-  // Ends a task early with CANCELLED: at once when it is queued, between items when it is running. Nothing when it has
-  // ended.
+  // Ends a task early with CANCELLED: at once when it is queued, between items when it is running; one that is computed
+  // with others when the last item of them all has returned. Nothing when it has ended.
   virtual void Cancel(TaskId id) = 0;
 
   // New tasks are refused from here on; those accepted run on.

@@ -53,8 +53,8 @@ class Task {
   virtual const void* share_key() const { return nullptr; }
   // Gives this task, of which no item has run yet, the work of `others`: accepted tasks of the same key, none of whose
   // items ever runs. Called at most once, with no lock held, right before the first item. `others` stay valid until
-  // their Finish, which comes after the last item of this task and is told how this task ended, unless they end early
-  // (cancelled or late), of which this task learns nothing. Must be quick; throws nothing.
+  // the last item of this task has returned; then their Finish is told how this task ended, or that they were cancelled
+  // or late, of which this task learns nothing. Must be quick; throws nothing.
   virtual void Share(absl::Span<Task* const> others) {}
 
   // The end, called exactly once, with no lock held, after the last RunItem has returned, on whichever thread got
