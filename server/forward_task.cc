@@ -11,7 +11,6 @@
 #include "server/reply_tensors.h"
 
 namespace triad {
-namespace {}  // namespace
 
 absl::StatusOr<std::unique_ptr<ForwardTask>> ForwardTask::Create(ForwardJob job, const ForwardHost& host,
                                                                  Clock& clock) {
