@@ -79,12 +79,14 @@ HWY_INLINE void Transpose4x4(const float* HWY_RESTRICT rows, int64_t row_stride,
 #endif
 }
 
-void TransposeRows(const float* rows, int64_t count, int64_t dims, float* transposed, int64_t stride) {
+void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
   // 16 rows at a time, so that a cache line of the result is finished before the next is touched.
-  for (int64_t r = 0; r < count; r += 16) {
-    for (int64_t i = 0; i < dims; i += 4) {
-      for (int64_t s = r; s < r + 16; s += 4) {
-        Transpose4x4(rows + s * dims + i, dims, transposed + i * stride + s, stride);
+  for (int64_t first = 0; first < from.count; first += 16) {
+    const int64_t last = std::min(first + 16, from.count);
+    for (int64_t i = 0; i < from.columns; i += 4) {
+      for (int64_t row = first; row < last; row += 4) {
+        Transpose4x4(from.rows + row * from.stride + i, from.stride, transposed + i * transposed_stride + row,
+                     transposed_stride);
       }
     }
   }
@@ -96,8 +98,13 @@ uint32_t LargestMagnitudeBits(const float* HWY_RESTRICT values, int64_t count) {
   const hn::Rebind<int32_t, F32Vector> di32;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   auto largest = hn::Zero(di32);
-  for (int64_t i = 0; i < count; i += lanes) {
-    largest = hn::Max(largest, hn::BitCast(di32, hn::Abs(hn::Load(d, values + i))));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    largest = hn::Max(largest, hn::BitCast(di32, hn::Abs(hn::LoadU(d, values + i))));
+  }
+  if (i < count) {
+    const F32 tail = F32Elements::Load(reinterpret_cast<const std::byte*>(values + i), count - i);
+    largest = hn::Max(largest, hn::BitCast(di32, hn::Abs(tail)));
   }
   return static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(di32, largest)));
 }
@@ -143,8 +150,8 @@ HWY_EXPORT(StoreOutputRow);
 
 void PackRows(const SourceRows& rows, float* packed) { HWY_DYNAMIC_DISPATCH(PackRows)(rows, packed); }
 
-void TransposeRows(const float* rows, int64_t count, int64_t dims, float* transposed, int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(TransposeRows)(rows, count, dims, transposed, stride);
+void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
+  HWY_DYNAMIC_DISPATCH(TransposeRows)(from, transposed, transposed_stride);
 }
 
 void StoreOutputRow(const OutputRow& row, DType dtype, std::byte* stored) {
@@ -158,6 +165,20 @@ void PackBf16Rows(const SourceRows& rows, uint16_t* packed) {
     std::memcpy(row, rows.data + r * rows.stride_bytes, static_cast<size_t>(rows.dims) * sizeof(uint16_t));
     std::fill(row + rows.dims, row + padded, uint16_t{0});
   }
+}
+
+ValueTraits InspectValues(const SourceRows& rows) {
+  const auto* values = reinterpret_cast<const float*>(rows.data);
+  const int64_t stride = rows.stride_bytes / ByteSize(DType::kF32);
+  uint32_t largest = 0;
+  if (stride == rows.dims) {
+    largest = HWY_DYNAMIC_DISPATCH(LargestMagnitudeBits)(values, rows.count * rows.dims);
+  } else {
+    for (int64_t r = 0; r < rows.count; ++r) {
+      largest = std::max(largest, HWY_DYNAMIC_DISPATCH(LargestMagnitudeBits)(values + r * stride, rows.dims));
+    }
+  }
+  return {.has_non_finite = largest >= kInfinityBits, .has_huge = largest >= kHugeBits};
 }
 
 ValueTraits SanitizeValues(float* values, int64_t count, float scale) {

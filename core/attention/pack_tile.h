@@ -34,14 +34,24 @@ void PackRows(const SourceRows& rows, float* packed);
 // The same for rows of bf16, kept as they are.
 void PackBf16Rows(const SourceRows& rows, uint16_t* packed);
 
-// Transposes rows [count rounded up, dims], both multiples of 16 and packed, into transposed [dims, stride].
-void TransposeRows(const float* rows, int64_t count, int64_t dims, float* transposed, int64_t stride);
+// transposed [columns, count] = rows [count, columns], transposed. count, columns and both strides are multiples of 4,
+// both addresses aligned to 16 bytes.
+struct RowsToTranspose {
+  const float* rows = nullptr;
+  int64_t stride = 0;  // of `rows`, in elements
+  int64_t count = 0;
+  int64_t columns = 0;
+};
+void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride);
 
 // What packed values hold besides ordinary numbers.
 struct ValueTraits {
   bool has_non_finite = false;  // NaN or infinity, replaced by 0
   bool has_huge = false;        // magnitudes whose sums could leave f32's range: 2^96 and more
 };
+
+// What `rows`, aligned f32, hold.
+ValueTraits InspectValues(const SourceRows& rows);
 
 // Replaces what is not finite in rows [count] by 0, multiplies the rest by `scale` (a power of two), and says what was
 // there.

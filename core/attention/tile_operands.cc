@@ -110,8 +110,8 @@ ValueTraits TileOperands::PackBlock(int64_t first_key, ColumnSpan span, KeyRange
     for (int64_t column = span.begin; column < span.begin + span.width; column += kTransposedAtOnce) {
       PackColumns(key_rows, first_key + column, kTransposedAtOnce, keys,
                   reinterpret_cast<std::byte*>(keys_to_transpose_));
-      TransposeRows(keys_to_transpose_, kTransposedAtOnce, qk_dims_, reinterpret_cast<float*>(keys_) + column,
-                    keys_stride_);
+      TransposeRows({.rows = keys_to_transpose_, .stride = qk_dims_, .count = kTransposedAtOnce, .columns = qk_dims_},
+                    reinterpret_cast<float*>(keys_) + column, keys_stride_);
     }
   } else {
     PackColumns(key_rows, first_key + span.begin, span.width, keys, keys_ + span.begin * qk_dims_ * element_bytes_);

@@ -16,11 +16,9 @@
 namespace triad {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // For values whose sums could overflow (ValueTraits::has_huge): a power of two, so exact; 2^128 becomes 2^96.
 constexpr float kHugeValueScale = 0x1p-32f;
-constexpr int64_t kRowsAhead = 4;  // of bias and keep: 1 KiB each, fetched some 0.3 us before they are used
 
 }  // namespace
 
@@ -33,6 +31,7 @@ TiledItem::TiledItem(const Context& context, const WorkItem& item, Scratch& scra
       scratch_(scratch),
       rows_(item.row_end - item.row_begin),
       padded_rows_(RoundUp(rows_, layout_.row_step)),
+      row_scores_(problem_, item),
       operands_(layout_, problem_, item, scratch),
       outputs_(problem_, item, context.outputs),
       row_keys_(scratch.Allocate<KeyRange>(rows_)),
@@ -45,14 +44,6 @@ TiledItem::TiledItem(const Context& context, const WorkItem& item, Scratch& scra
       total_{.max = scratch.Allocate<float>(padded_rows_), .sum = scratch.Allocate<float>(padded_rows_)},
       block_state_{.max = scratch.Allocate<float>(kTileRows), .sum = scratch.Allocate<float>(kTileRows)},
       merge_factors_(scratch.Allocate<float>(2 * kTileRows)) {
-  const float scale = std::fabs(problem_.scale);  // its sign is in the packed queries
-  // Softmax multiplies hidden scores, -inf, by its factor, which therefore must be neither 0 nor infinite.
-  const bool is_plain_scale = scale > 0x1p-64f && scale < 0x1p64f;
-  const bool scales_early =
-      problem_.logit_softcap > 0 || !problem_.alibi_slopes.empty() || problem_.bias.has_value() || !is_plain_scale;
-  has_modifiers_ = scales_early || problem_.keep.has_value();
-  modifier_scale_ = scales_early ? scale : 1;
-  factor_ = scales_early ? kLog2E : scale * kLog2E;
   // Merging works on whole vectors: spare rows' states are not used, but not left to chance either.
   std::fill_n(block_state_.max, kTileRows, 0.0f);
   std::fill_n(block_state_.sum, kTileRows, 0.0f);
@@ -77,7 +68,7 @@ absl::Status TiledItem::Run() {
                           .max = total_.max[row],
                           .sum = total_.sum[row],
                           .value_scale = value_scale,
-                          .factor = factor_,
+                          .factor = row_scores_.factor(),
                           .output = output_ + row * v_dims,
                           .non_finite = non_finite_ == nullptr ? nullptr : non_finite_ + row * v_dims});
   }
@@ -130,10 +121,10 @@ absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
                          .width = span.width,
                          .begin = column_begin_,
                          .end = column_end_,
-                         .factor = factor_};
+                         .factor = row_scores_.factor()};
   const KeyBlock columns{.first_key = block.first_key + span.begin,
                          .has_non_finite_values = block.has_non_finite_values};
-  if (has_modifiers_ || problem_.return_weights) ModifyTile(columns, tile, scores);
+  if (row_scores_.has_modifiers() || problem_.return_weights) ModifyTile(columns, tile, scores);
   if (columns.has_non_finite_values) AddNonFiniteValues(columns, tile, scores);
   SoftmaxRows(scores, block_state_);
   if (operands_.bf16()) RoundRowsToBf16(scores, bf16_weights_);
@@ -142,7 +133,7 @@ absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
              .block = block_output_,
              .rows = tile.rows(),
              .dims = operands_.v_dims(),
-             .factor = factor_,
+             .factor = row_scores_.factor(),
              .total_state = {.max = total_.max + tile.begin, .sum = total_.sum + tile.begin},
              .block_state = block_state_,
              .factors = merge_factors_});
@@ -226,36 +217,9 @@ void TiledItem::ModifyTile(const KeyBlock& block, const RowTile& tile, const Sco
     const int64_t row = tile.begin + r;
     const int64_t key = block.first_key + begin;
     float* row_scores = scores.scores + r * scores.stride + begin;
-    if (has_modifiers_) {
-      RowModifiers modifiers = ModifiersOf(row, key);
-      if (r + kRowsAhead < tile.rows()) {
-        // The row's entries of bias and keep are too few for the hardware to see a pattern.
-        const RowModifiers ahead = ModifiersOf(row + kRowsAhead, key);
-        if (problem_.bias) modifiers.bias_ahead_bytes = ahead.bias - modifiers.bias;
-        if (problem_.keep) modifiers.keep_ahead_bytes = ahead.keep - modifiers.keep;
-      }
-      ModifyScores(modifiers, row_scores, count);
-    }
+    if (row_scores_.has_modifiers()) row_scores_.Modify(row, key, tile.rows() - 1 - r, row_scores, count);
     if (problem_.return_weights) outputs_.KeepScores(row, key, row_scores, count);
   }
-}
-
-RowModifiers TiledItem::ModifiersOf(int64_t row, int64_t key) const {
-  const RowPlace place = PlaceOfRow(problem_, item_, row);
-  const auto entry = [&](const ScoreRows& rows, int64_t begin) {
-    const int64_t index = begin + place.head * rows.head_stride + place.query * rows.query_stride + key;
-    return rows.data + index * ByteSize(rows.dtype);
-  };
-  RowModifiers modifiers{.scale = modifier_scale_,
-                         .logit_softcap = problem_.logit_softcap,
-                         .first_distance = place.query + sequence_.query_shift - key};
-  if (!problem_.alibi_slopes.empty()) modifiers.alibi_slope = problem_.alibi_slopes[place.head];
-  if (problem_.bias) {
-    modifiers.bias = entry(*problem_.bias, sequence_.bias_begin);
-    modifiers.bias_dtype = problem_.bias->dtype;
-  }
-  if (problem_.keep) modifiers.keep = entry(*problem_.keep, sequence_.keep_begin);
-  return modifiers;
 }
 
 // Values that are not finite were packed as zeros, so that no product meets them. Any weight times such a value is that

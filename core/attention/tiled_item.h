@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/attention/attention_kernel.h"
 #include "core/attention/onednn_matmul.h"
-#include "core/attention/score_modifiers.h"
+#include "core/attention/row_scores.h"
 #include "core/attention/score_tile.h"
 #include "core/attention/tile_geometry.h"
 #include "core/attention/tile_operands.h"
@@ -58,7 +58,6 @@ class TiledItem {
   absl::StatusOr<MatmulCall*> CallFor(Product product, int64_t rows, int64_t width);
   void ModifyTile(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores);
   void AddNonFiniteValues(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores);
-  RowModifiers ModifiersOf(int64_t row, int64_t key) const;
 
   const TileLayout& layout_;
   MatmulCache& products_;
@@ -68,9 +67,7 @@ class TiledItem {
   Scratch& scratch_;
   const int64_t rows_;
   const int64_t padded_rows_;  // rounded up to the layout's row_step
-  bool has_modifiers_ = false;
-  float modifier_scale_ = 1;  // applied by ModifyScores
-  float factor_ = 1;          // applied by softmax: the rest of the scale, and log2(e)
+  const RowScores row_scores_;
 
   TileOperands operands_;
   TileOutputs outputs_;

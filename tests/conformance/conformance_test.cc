@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/attention/fused_attention.h"
 #include "core/attention/reference_attention.h"
 #include "core/attention/tiled_attention.h"
 #include "core/base/check.h"
@@ -38,13 +39,14 @@ std::map<std::string, std::unique_ptr<AttentionKernel>> MakeKernels() {
   std::map<std::string, std::unique_ptr<AttentionKernel>> kernels;
   kernels["reference"] = std::make_unique<ReferenceAttention>();
   kernels["tiled"] = *std::move(tiled);
+  kernels["fused"] = std::make_unique<FusedAttention>();
   kernels["tiled_onednn"] = *TiledAttention::Create(isa, F32Products::kOneDnn);
   return kernels;
 }
 
 }  // namespace
 
-std::vector<std::string> KernelPaths() { return {"reference", "tiled", "tiled_onednn"}; }
+std::vector<std::string> KernelPaths() { return {"reference", "fused", "tiled", "tiled_onednn"}; }
 
 const AttentionKernel& KernelOf(const std::string& path) {
   static const auto* const kernels = new std::map<std::string, std::unique_ptr<AttentionKernel>>(MakeKernels());

@@ -66,7 +66,7 @@ TEST(TransposeRowsTest, ColumnsBecomeRows) {
   float* rows = scratch.Allocate<float>(kCount * kDims);
   float* transposed = scratch.Allocate<float>(kDims * kStride);
   for (int64_t i = 0; i < kCount * kDims; ++i) rows[i] = static_cast<float>(i);
-  TransposeRows(rows, kCount, kDims, transposed, kStride);
+  TransposeRows({.rows = rows, .stride = kDims, .count = kCount, .columns = kDims}, transposed, kStride);
   for (int64_t r = 0; r < kCount; ++r) {
     for (int64_t i = 0; i < kDims; ++i) ASSERT_EQ(transposed[i * kStride + r], rows[r * kDims + i]);
   }

@@ -1,0 +1,46 @@
+// The keys and values of one block as the fused kernel's products read them: where they lie in the request if that
+// will do, else packed.
+#pragma once
+
+#include <cstdint>
+
+#include "core/attention/attention_kernel.h"
+#include "core/attention/attention_problem.h"
+#include "core/attention/pack_tile.h"
+#include "core/base/scratch.h"
+
+namespace triad {
+
+// f32 rows from the block's first key on, strides in elements.
+struct BlockRows {
+  const float* keys = nullptr;
+  int64_t key_stride = 0;
+  const float* values = nullptr;  // finite: what is not is read as 0
+  int64_t value_stride = 0;
+  ValueTraits value_traits;
+};
+
+// Borrows `problem` and `item`; its buffers are in the scratch it is given, valid until that is Reset.
+class BlockReader {
+ public:
+  // For blocks of at most `block_keys` keys.
+  BlockReader(const AttentionProblem& problem, const WorkItem& item, int64_t block_keys, Scratch& scratch);
+
+  // Reads keys and values [keys.begin, keys.end), nothing else. Values are multiplied by `value_scale`, a power of two.
+  // What it returns is valid until the next call.
+  BlockRows Read(KeyRange keys, float value_scale);
+
+ private:
+  SourceRows SourceOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const;
+  bool ReadsInPlace(const SourceRows& rows) const;
+
+  const AttentionProblem& problem_;
+  const Sequence& sequence_;
+  const WorkItem& item_;
+  Scratch& scratch_;
+  const int64_t block_keys_;
+  float* keys_ = nullptr;    // [block_keys, qk_head_dim rounded up]; made when first needed
+  float* values_ = nullptr;  // [block_keys, v_head_dim rounded up]
+};
+
+}  // namespace triad

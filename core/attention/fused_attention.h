@@ -1,0 +1,24 @@
+// Our own kernel, in Highway: for f32, and for what is widened to it. Keys and values are read where they lie.
+#pragma once
+
+#include <vector>
+
+#include "core/attention/attention_kernel.h"
+#include "core/attention/lane_product.h"
+
+namespace triad {
+
+class FusedAttention final : public AttentionKernel {
+ public:
+  FusedAttention() : shape_(MachineStripShape()) {}
+
+  absl::string_view name() const override { return "fused"; }
+  std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;
+  absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
+                   Scratch& scratch) const override;
+
+ private:
+  const StripShape shape_;
+};
+
+}  // namespace triad

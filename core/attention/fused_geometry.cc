@@ -1,0 +1,34 @@
+#include "core/attention/fused_geometry.h"
+
+#include <algorithm>
+
+#include "core/attention/tile_geometry.h"
+#include "core/base/dims.h"
+
+namespace triad {
+
+std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
+  const int64_t units = CeilDiv(rows, shape.unit);
+  const int64_t count = CeilDiv(units, shape.most_units);
+  std::vector<RowStrip> strips;
+  strips.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t first = units * i / count;
+    const int64_t last = units * (i + 1) / count;
+    strips.push_back({.begin = first * shape.unit, .width = (last - first) * shape.unit});
+  }
+  return strips;
+}
+
+double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape) {
+  const Sequence& sequence = problem.sequences[item.sequence];
+  double pairs = 0;
+  for (const RowStrip& strip : StripsOf(item.row_end - item.row_begin, shape)) {
+    const int64_t begin = item.row_begin + strip.begin;
+    const KeyRange keys = KeysOfRows(problem, sequence, begin, std::min(begin + strip.width, item.row_end));
+    pairs += static_cast<double>(strip.width) * static_cast<double>(keys.end - keys.begin);
+  }
+  return 2 * pairs * static_cast<double>(problem.qk_head_dim + problem.v_head_dim);
+}
+
+}  // namespace triad

@@ -1,0 +1,40 @@
+// How the fused kernel cuts a problem: pure arithmetic, shared by planning and running.
+//
+//            one block: 128 keys at absolute positions
+//          +------------------------------+
+//   rows   |  strip: up to 3 vectors      |   an item: up to 192 rows of one (sequence, kv head), which share a block's
+//   (q)    +------------------------------+   keys and values while they are in L2
+//          |  strip                       |
+//          +------------------------------+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/attention/attention_kernel.h"
+#include "core/attention/lane_product.h"
+
+namespace triad {
+
+// Keys of a block. A strip's scores, 128 x 24 x 4 bytes on AVX2, and a line of each value stay in L1 together. Part of
+// every answer's bytes.
+constexpr int64_t kFusedKeyBlock = 128;
+// Keys whose weights are added up as one tree (lane_softmax.h): what a strip computes begins and ends at multiples.
+constexpr int64_t kKeyTree = 8;
+// Most rows of an item: queries and outputs of 192 rows of 64 dims are 96 KiB of L2, beside a block's 64 KiB. A
+// multiple of every strip's width.
+constexpr int64_t kFusedItemRows = 192;
+
+// Rows [begin, begin + width) of an item, counted from its first; those past the item's end are computed and dropped.
+struct RowStrip {
+  int64_t begin = 0;
+  int64_t width = 0;
+};
+
+// `rows` rows in as few strips as there can be, of about equal width.
+std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape);
+
+// Work of an item, what its strips compute for nobody included.
+double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape);
+
+}  // namespace triad

@@ -1,0 +1,44 @@
+// The two products of the fused kernel, in Highway. A strip of rows stands in the lanes of one to three vectors, so
+// both products read keys and values one number at a time, in place and at any stride, and need nothing packed but the
+// queries. Every element of a result is one chain of fused multiply-adds in the order of what is summed over: its bytes
+// depend on its own row alone, not on the strip, nor on the width of vectors.
+#pragma once
+
+#include <cstdint>
+
+namespace triad {
+
+// What the vectors of this machine hold.
+struct StripShape {
+  int64_t unit = 0;        // lanes that a strip is a multiple of: a vector, at least 8
+  int64_t most_units = 0;  // of one strip
+};
+StripShape MachineStripShape();
+
+// scores [keys, width] = keys [keys, dims] * queries [dims, width]
+struct ScoreProduct {
+  const float* keys = nullptr;  // any multiple of 4 bytes
+  int64_t key_stride = 0;
+  int64_t key_count = 0;
+  const float* queries = nullptr;  // [dims, width], aligned to 64 bytes
+  int64_t dims = 0;
+  int64_t width = 0;        // of the strip
+  float* scores = nullptr;  // [key_count, width], aligned
+};
+void MultiplyKeys(const ScoreProduct& product);
+
+// output [dims, width] = output * keep + (values, transposed, [dims, keys] * weights [keys, width]) * add
+struct ValueProduct {
+  const float* values = nullptr;  // [keys, dims], any multiple of 4 bytes; finite
+  int64_t value_stride = 0;
+  int64_t key_count = 0;
+  const float* weights = nullptr;  // [keys, width], aligned
+  int64_t dims = 0;
+  int64_t width = 0;
+  const float* keep = nullptr;  // [width] each, aligned: what the running output and this one count
+  const float* add = nullptr;
+  float* output = nullptr;  // [dims, width], aligned
+};
+void AddValues(const ValueProduct& product);
+
+}  // namespace triad
