@@ -34,7 +34,7 @@ bool BlockReader::ReadsInPlace(const SourceRows& rows) const {
   return is_dense || item_.row_end - item_.row_begin < kRowsWorthPacking;
 }
 
-BlockRows BlockReader::Read(KeyRange keys, float value_scale) {
+BlockRows BlockReader::Read(KeyRange keys, ReadValues values) {
   BlockRows block;
   const SourceRows key_rows = SourceOf(problem_.key, sequence_.key_begin, problem_.qk_head_dim, keys);
   if (ReadsInPlace(key_rows)) {
@@ -47,20 +47,25 @@ BlockRows BlockReader::Read(KeyRange keys, float value_scale) {
     block.keys = keys_;
   }
   const SourceRows value_rows = SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim, keys);
-  if (value_scale == 1 && ReadsInPlace(value_rows)) {
-    block.value_traits = InspectValues(value_rows);
-    if (!block.value_traits.has_non_finite) {
-      block.values = reinterpret_cast<const float*>(value_rows.data);
-      block.value_stride = problem_.value.token_stride;
-      return block;
-    }
+  if (values == ReadValues::kAsTheyAre && ReadsInPlace(value_rows)) {
+    block.values = reinterpret_cast<const float*>(value_rows.data);
+    block.value_stride = problem_.value.token_stride;
+    return block;
   }
   block.value_stride = value_rows.packed_stride();
   if (values_ == nullptr) values_ = scratch_.Allocate<float>(block_keys_ * block.value_stride);
   PackRows(value_rows, values_);
-  block.value_traits = SanitizeValues(values_, value_rows.count * block.value_stride, value_scale);
   block.values = values_;
+  if (values == ReadValues::kAsTheyAre) return block;
+  block.value_traits = SanitizeValues(values_, value_rows.count * block.value_stride,
+                                      values == ReadValues::kScaled ? kHugeValueScale : 1.0f);
   return block;
+}
+
+void BlockReader::Fetch(KeyRange keys) const {
+  if (keys.begin >= keys.end) return;
+  FetchRows(SourceOf(problem_.key, sequence_.key_begin, problem_.qk_head_dim, keys));
+  FetchRows(SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim, keys));
 }
 
 }  // namespace triad

@@ -15,10 +15,18 @@ namespace triad {
 struct BlockRows {
   const float* keys = nullptr;
   int64_t key_stride = 0;
-  const float* values = nullptr;  // finite: what is not is read as 0
+  const float* values = nullptr;
   int64_t value_stride = 0;
-  ValueTraits value_traits;
+  ValueTraits value_traits;  // unless kAsTheyAre
 };
+
+enum class ReadValues {
+  kAsTheyAre,
+  kFinite,  // those that are not are read as 0
+  kScaled,  // so are they, and the others multiplied by kHugeValueScale
+};
+// For values whose sums could overflow (ValueTraits::has_huge): a power of two, so exact; 2^128 becomes 2^96.
+constexpr float kHugeValueScale = 0x1p-32f;
 
 // Borrows `problem` and `item`; its buffers are in the scratch it is given, valid until that is Reset.
 class BlockReader {
@@ -26,9 +34,11 @@ class BlockReader {
   // For blocks of at most `block_keys` keys.
   BlockReader(const AttentionProblem& problem, const WorkItem& item, int64_t block_keys, Scratch& scratch);
 
-  // Reads keys and values [keys.begin, keys.end), nothing else. Values are multiplied by `value_scale`, a power of two.
-  // What it returns is valid until the next call.
-  BlockRows Read(KeyRange keys, float value_scale);
+  // Reads keys and values [keys.begin, keys.end), nothing else. What it returns is valid until the next call.
+  BlockRows Read(KeyRange keys, ReadValues values);
+
+  // Brings keys and values [keys.begin, keys.end) nearer: they will be read soon.
+  void Fetch(KeyRange keys) const;
 
  private:
   SourceRows SourceOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const;

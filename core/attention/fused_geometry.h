@@ -2,7 +2,7 @@
 //
 //            one block: 128 keys at absolute positions
 //          +------------------------------+
-//   rows   |  strip: up to 3 vectors      |   an item: up to 192 rows of one (sequence, kv head), which share a block's
+//   rows   |  strip: up to 3 vectors      |   an item: up to 384 rows of one (sequence, kv head), which share a block's
 //   (q)    +------------------------------+   keys and values while they are in L2
 //          |  strip                       |
 //          +------------------------------+
@@ -21,9 +21,9 @@ namespace triad {
 constexpr int64_t kFusedKeyBlock = 128;
 // Keys whose weights are added up as one tree (lane_softmax.h): what a strip computes begins and ends at multiples.
 constexpr int64_t kKeyTree = 8;
-// Most rows of an item: queries and outputs of 192 rows of 64 dims are 96 KiB of L2, beside a block's 64 KiB. A
+// Most rows of an item: queries and outputs of 384 rows of 64 dims are 192 KiB of L2, beside a block's 64 KiB. A
 // multiple of every strip's width.
-constexpr int64_t kFusedItemRows = 192;
+constexpr int64_t kFusedItemRows = 384;
 
 // Rows [begin, begin + width) of an item, counted from its first; those past the item's end are computed and dropped.
 struct RowStrip {

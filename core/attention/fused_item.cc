@@ -15,10 +15,24 @@ namespace triad {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// For values whose sums could overflow (ValueTraits::has_huge): a power of two, so exact; 2^128 becomes 2^96.
-constexpr float kHugeValueScale = 0x1p-32f;
 // Of a row of scores: one line more than a block, or rows would share few sets of L1.
 constexpr int64_t kScoreStride = kFusedKeyBlock + 16;
+
+// Part `i` of `parts` about equal ones.
+KeyRange PartOf(KeyRange whole, size_t i, size_t parts) {
+  const int64_t length = whole.end - whole.begin;
+  const auto at = [&](size_t n) {
+    return whole.begin + length * static_cast<int64_t>(n) / static_cast<int64_t>(parts);
+  };
+  return {.begin = at(i), .end = at(i + 1)};
+}
+
+// The smallest range that holds both.
+KeyRange Cover(KeyRange a, KeyRange b) {
+  if (a.begin == a.end) return b;
+  if (b.begin == b.end) return a;
+  return {.begin = std::min(a.begin, b.begin), .end = std::max(a.end, b.end)};
+}
 
 KeyRange Intersection(KeyRange a, KeyRange b) {
   const int64_t begin = std::max(a.begin, b.begin);
@@ -50,6 +64,7 @@ FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, cons
   }
   strips_.reserve(strips.size());
   for (const RowStrip& rows : strips) strips_.push_back(StripOf(rows));
+  for (const Strip& strip : strips_) seen_ = Cover(seen_, strip.seen);
   queries_ = scratch.Allocate<float>(lanes_ * query_dims_);
   output_ = scratch.Allocate<float>(lanes_ * output_dims_);
   scores_ = scratch.Allocate<float>(kFusedKeyBlock * widest);
@@ -70,55 +85,57 @@ FusedItem::Strip FusedItem::StripOf(const RowStrip& rows) const {
   for (int64_t row = rows.begin; row < rows.begin + rows.width; ++row) {
     const KeyRange keys = row_keys_[row];
     if (keys.begin == keys.end) continue;  // its lane may hold anything
-    const bool is_first = strip.seen.begin == strip.seen.end;
-    strip.seen.begin = is_first ? keys.begin : std::min(strip.seen.begin, keys.begin);
-    strip.seen.end = std::max(strip.seen.end, keys.end);
+    strip.seen = Cover(strip.seen, keys);
     strip.shared = Intersection(strip.shared, keys);
   }
   return strip;
+}
+
+int64_t FusedItem::FirstBlock() const { return seen_.begin / kFusedKeyBlock * kFusedKeyBlock; }
+
+KeyRange FusedItem::KeysOfBlock(int64_t first) const {
+  // Keys before the first that is seen are hidden, but there.
+  return Intersection({.begin = first, .end = first + kFusedKeyBlock},
+                      {.begin = seen_.begin / kKeyTree * kKeyTree, .end = seen_.end});
 }
 
 LaneState FusedItem::StateOf(int64_t row) const {
   return {.max = state_.max + row, .sum = state_.sum + row, .keep = state_.keep + row, .add = state_.add + row};
 }
 
+// Values are taken for numbers whose sums are numbers, and nearly always are. A value that is none would have spoilt
+// every row, those too from which it is hidden (0 * NaN is NaN): whoever finds that starts again with more care.
 void FusedItem::Run() {
-  for (const Strip& strip : strips_) PackStrip(strip.rows);
+  PackQueries();
   float value_scale = 1;
-  if (!RunBlocks(value_scale)) {
+  RunBlocks(ReadValues::kAsTheyAre);
+  if (!AllFinite(output_, lanes_ * output_dims_) && !RunBlocks(ReadValues::kFinite)) {
+    RunBlocks(ReadValues::kScaled);
     value_scale = kHugeValueScale;
-    RunBlocks(value_scale);
   }
   for (const Strip& strip : strips_) FinishStrip(strip.rows, value_scale);
 }
 
 // False: values were met that are too large to be summed as they are.
-bool FusedItem::RunBlocks(float value_scale) {
+bool FusedItem::RunBlocks(ReadValues values) {
   std::fill_n(output_, lanes_ * output_dims_, 0.0f);
   std::fill_n(state_.max, lanes_, -kInfinity);
   std::fill_n(state_.sum, lanes_, 0.0f);
   non_finite_ = nullptr;
-  KeyRange seen;
-  for (const Strip& strip : strips_) {
-    if (strip.seen.begin == strip.seen.end) continue;
-    const bool is_first = seen.begin == seen.end;
-    seen.begin = is_first ? strip.seen.begin : std::min(seen.begin, strip.seen.begin);
-    seen.end = std::max(seen.end, strip.seen.end);
-  }
-  for (int64_t first = seen.begin / kFusedKeyBlock * kFusedKeyBlock; first < seen.end; first += kFusedKeyBlock) {
-    const KeyRange block = {.begin = first, .end = first + kFusedKeyBlock};
-    // Keys before the first that is seen are hidden, but there.
-    const int64_t begin = std::max(first, seen.begin / kKeyTree * kKeyTree);
-    const KeyRange keys = {.begin = begin, .end = std::min(block.end, seen.end)};
-    const BlockRows rows = reader_.Read(keys, value_scale);
-    if (rows.value_traits.has_huge && value_scale == 1) return false;
-    for (const Strip& strip : strips_) {
-      KeyRange part = Intersection(strip.seen, block);
+  for (int64_t first = FirstBlock(); first < seen_.end; first += kFusedKeyBlock) {
+    const KeyRange keys = KeysOfBlock(first);
+    const BlockRows rows = reader_.Read(keys, values);
+    if (rows.value_traits.has_huge && values == ReadValues::kFinite) return false;
+    const KeyRange next = KeysOfBlock(first + kFusedKeyBlock);
+    for (size_t i = 0; i < strips_.size(); ++i) {
+      const Strip& strip = strips_[i];
+      reader_.Fetch(PartOf(next, i, strips_.size()));
+      KeyRange part = Intersection(strip.seen, keys);
       if (part.begin == part.end) continue;
       part.begin = part.begin / kKeyTree * kKeyTree;
       StripBlock strip_block{.keys = part, .rows = rows};
-      strip_block.rows.keys += (part.begin - begin) * rows.key_stride;
-      strip_block.rows.values += (part.begin - begin) * rows.value_stride;
+      strip_block.rows.keys += (part.begin - keys.begin) * rows.key_stride;
+      strip_block.rows.values += (part.begin - keys.begin) * rows.value_stride;
       AddBlock(strip, strip_block);
     }
   }
@@ -215,34 +232,56 @@ void FusedItem::AddNonFiniteValues(const Strip& strip, const StripBlock& block) 
   }
 }
 
+// Brings the first block and each next strip nearer meanwhile.
+void FusedItem::PackQueries() {
+  const KeyRange first_block = KeysOfBlock(FirstBlock());
+  for (size_t i = 0; i < strips_.size(); ++i) {
+    if (i == 0) FetchRows(QueriesOf(strips_[i].rows));
+    if (i + 1 < strips_.size()) FetchRows(QueriesOf(strips_[i + 1].rows));
+    reader_.Fetch(PartOf(first_block, i, strips_.size()));
+    PackStrip(strips_[i].rows);
+  }
+}
+
 // Queries become columns. Rows past query_length are not read; they become zeros.
 void FusedItem::PackStrip(const RowStrip& rows) {
-  const int64_t group = problem_.group();
-  const int64_t element_bytes = ByteSize(problem_.dtype);
-  const int64_t counted = std::min(rows_, sequence_.query_length * group - item_.row_begin);
-  const int64_t used = std::clamp<int64_t>(counted - rows.begin, 0, rows.width);
-  const auto pack = [&](int64_t row, int64_t count) {
-    const RowPlace place = PlaceOfRow(problem_, item_, rows.begin + row);
-    const int64_t first =
-        sequence_.query_begin + place.query * problem_.query.token_stride + place.head * problem_.query.head_stride;
-    PackRows({.data = problem_.query.data + first * element_bytes,
-              .stride_bytes = problem_.query.token_stride * element_bytes,
-              .count = count,
-              .dtype = problem_.dtype,
-              .dims = problem_.qk_head_dim},
-             rows_of_strip_ + row * query_dims_);
-  };
-  if (group == 1) {
-    if (used > 0) pack(0, used);
-  } else {
-    for (int64_t row = 0; row < used; ++row) pack(row, 1);
+  SourceRows source = QueriesOf(rows);
+  float* packed = queries_ + rows.begin * query_dims_;
+  const bool is_f32 = problem_.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(source.data) % alignof(float) == 0;
+  if (is_f32 && source.count == rows.width && source.dims % 4 == 0 && !std::signbit(problem_.scale)) {
+    TransposeRows({.rows = reinterpret_cast<const float*>(source.data),
+                   .stride = source.stride_bytes / ByteSize(problem_.dtype),
+                   .count = source.count,
+                   .columns = source.dims},
+                  packed, rows.width);
+    return;
+  }
+  int64_t used = 0;
+  while (source.count > 0) {
+    PackRows(source, rows_of_strip_ + used * query_dims_);
+    used += source.count;
+    source = QueriesOf({.begin = rows.begin + used, .width = rows.width - used});
   }
   std::fill(rows_of_strip_ + used * query_dims_, rows_of_strip_ + rows.width * query_dims_, 0.0f);
   if (std::signbit(problem_.scale)) {
     for (int64_t i = 0; i < used * query_dims_; ++i) rows_of_strip_[i] = -rows_of_strip_[i];
   }
-  TransposeRows({.rows = rows_of_strip_, .stride = query_dims_, .count = rows.width, .columns = query_dims_},
-                queries_ + rows.begin * query_dims_, rows.width);
+  TransposeRows({.rows = rows_of_strip_, .stride = query_dims_, .count = rows.width, .columns = query_dims_}, packed,
+                rows.width);
+}
+
+SourceRows FusedItem::QueriesOf(const RowStrip& rows) const {
+  const int64_t group = problem_.group();
+  const RowPlace place = PlaceOfRow(problem_, item_, rows.begin);
+  const int64_t counted = std::min(rows_, sequence_.query_length * group - item_.row_begin) - rows.begin;
+  const int64_t element_bytes = ByteSize(problem_.dtype);
+  const int64_t first =
+      sequence_.query_begin + place.query * problem_.query.token_stride + place.head * problem_.query.head_stride;
+  return {.data = problem_.query.data + first * element_bytes,
+          .stride_bytes = problem_.query.token_stride * element_bytes,
+          .count = std::clamp<int64_t>(counted, 0, group == 1 ? rows.width : std::min<int64_t>(rows.width, 1)),
+          .dtype = problem_.dtype,
+          .dims = problem_.qk_head_dim};
 }
 
 void FusedItem::FinishStrip(const RowStrip& rows, float value_scale) {

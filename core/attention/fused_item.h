@@ -37,14 +37,20 @@ class FusedItem {
   };
 
   Strip StripOf(const RowStrip& rows) const;
+  void PackQueries();
   void PackStrip(const RowStrip& rows);
-  bool RunBlocks(float value_scale);
+  // The first of these rows that counts, with those after it that lie a stride apart.
+  SourceRows QueriesOf(const RowStrip& rows) const;
+  bool RunBlocks(ReadValues values);
   void AddBlock(const Strip& strip, const StripBlock& block);
   void ModifyScores(const Strip& strip, const ScoreStrip& scores, int64_t first_key);
   void HideKeys(const Strip& strip, const ScoreStrip& scores, int64_t first_key);
   void AddNonFiniteValues(const Strip& strip, const StripBlock& block);
   void FinishStrip(const RowStrip& rows, float value_scale);
 
+  // Blocks are named by their first position; of its keys, those that may be read and that some strip sees or nearly.
+  int64_t FirstBlock() const;
+  KeyRange KeysOfBlock(int64_t first) const;
   LaneState StateOf(int64_t row) const;
 
   const AttentionProblem& problem_;
@@ -58,6 +64,7 @@ class FusedItem {
   TileOutputs outputs_;
   BlockReader reader_;
   std::vector<Strip> strips_;
+  KeyRange seen_;      // by some strip
   int64_t lanes_ = 0;  // of all strips
 
   float* queries_ = nullptr;         // [query_dims_, width] of each strip, from strip.begin * query_dims_ on

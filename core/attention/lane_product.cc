@@ -43,6 +43,7 @@ HWY_INLINE void SumProducts(const float* HWY_RESTRICT left, int64_t row_stride, 
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
+#pragma GCC unroll 4  // 1.7 instructions per FMA rather than 1.9, which counts when a neighbour shares the core
   for (int64_t step = 0; step < steps; ++step) {
     F32 vectors[kVectors];
 #pragma GCC unroll 8

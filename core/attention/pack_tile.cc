@@ -56,26 +56,40 @@ void PackRows(const SourceRows& rows, float* packed) {
   }
 }
 
-// A 4 x 4 block: columns of `rows` become rows of `transposed`.
-HWY_INLINE void Transpose4x4(const float* HWY_RESTRICT rows, int64_t row_stride, float* HWY_RESTRICT transposed,
-                             int64_t stride) {
+// Rows that a block of 4 columns transposes at once: 4, and another 4 in the upper half of vectors that have one.
+constexpr int64_t kBlockRows = hn::MaxLanes(F32Vector()) >= 8 ? 8 : 4;
+
+// 4 floats of `row`, and 4 of the row 4 further on.
+HWY_INLINE hn::Vec<hn::CappedTag<float, kBlockRows>> LoadBlockRow(const float* HWY_RESTRICT row, int64_t row_stride) {
+  const hn::CappedTag<float, kBlockRows> d;
+#if HWY_TARGET == HWY_SCALAR || HWY_MAX_BYTES < 32
+  return hn::LoadU(d, row);
+#else
+  const hn::Half<decltype(d)> half;
+  return hn::Combine(d, hn::LoadU(half, row + 4 * row_stride), hn::LoadU(half, row));
+#endif
+}
+
+// A block of kBlockRows x 4: columns of `rows` become rows of `transposed`.
+HWY_INLINE void TransposeBlock(const float* HWY_RESTRICT rows, int64_t row_stride, float* HWY_RESTRICT transposed,
+                               int64_t stride) {
 #if HWY_TARGET == HWY_SCALAR  // no vectors of 4
   for (int64_t i = 0; i < 16; ++i) transposed[i % 4 * stride + i / 4] = rows[i / 4 * row_stride + i % 4];
 #else
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<uint64_t, 2> pairs;
-  const auto row0 = hn::Load(d, rows);
-  const auto row1 = hn::Load(d, rows + row_stride);
-  const auto row2 = hn::Load(d, rows + 2 * row_stride);
-  const auto row3 = hn::Load(d, rows + 3 * row_stride);
+  const hn::CappedTag<float, kBlockRows> d;
+  const hn::Repartition<uint64_t, decltype(d)> pairs;
+  const auto row0 = LoadBlockRow(rows, row_stride);
+  const auto row1 = LoadBlockRow(rows + row_stride, row_stride);
+  const auto row2 = LoadBlockRow(rows + 2 * row_stride, row_stride);
+  const auto row3 = LoadBlockRow(rows + 3 * row_stride, row_stride);
   const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
   const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
   const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
   const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
-  hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, transposed);
-  hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, transposed + stride);
-  hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, transposed + 2 * stride);
-  hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, transposed + 3 * stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, transposed);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, transposed + stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, transposed + 2 * stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, transposed + 3 * stride);
 #endif
 }
 
@@ -84,9 +98,9 @@ void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t trans
   for (int64_t first = 0; first < from.count; first += 16) {
     const int64_t last = std::min(first + 16, from.count);
     for (int64_t i = 0; i < from.columns; i += 4) {
-      for (int64_t row = first; row < last; row += 4) {
-        Transpose4x4(from.rows + row * from.stride + i, from.stride, transposed + i * transposed_stride + row,
-                     transposed_stride);
+      for (int64_t row = first; row < last; row += kBlockRows) {
+        TransposeBlock(from.rows + row * from.stride + i, from.stride, transposed + i * transposed_stride + row,
+                       transposed_stride);
       }
     }
   }
@@ -98,13 +112,8 @@ uint32_t LargestMagnitudeBits(const float* HWY_RESTRICT values, int64_t count) {
   const hn::Rebind<int32_t, F32Vector> di32;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   auto largest = hn::Zero(di32);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    largest = hn::Max(largest, hn::BitCast(di32, hn::Abs(hn::LoadU(d, values + i))));
-  }
-  if (i < count) {
-    const F32 tail = F32Elements::Load(reinterpret_cast<const std::byte*>(values + i), count - i);
-    largest = hn::Max(largest, hn::BitCast(di32, hn::Abs(tail)));
+  for (int64_t i = 0; i < count; i += lanes) {
+    largest = hn::Max(largest, hn::BitCast(di32, hn::Abs(hn::Load(d, values + i))));
   }
   return static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(di32, largest)));
 }
@@ -167,18 +176,16 @@ void PackBf16Rows(const SourceRows& rows, uint16_t* packed) {
   }
 }
 
-ValueTraits InspectValues(const SourceRows& rows) {
-  const auto* values = reinterpret_cast<const float*>(rows.data);
-  const int64_t stride = rows.stride_bytes / ByteSize(DType::kF32);
-  uint32_t largest = 0;
-  if (stride == rows.dims) {
-    largest = HWY_DYNAMIC_DISPATCH(LargestMagnitudeBits)(values, rows.count * rows.dims);
-  } else {
-    for (int64_t r = 0; r < rows.count; ++r) {
-      largest = std::max(largest, HWY_DYNAMIC_DISPATCH(LargestMagnitudeBits)(values + r * stride, rows.dims));
-    }
+bool AllFinite(const float* values, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(LargestMagnitudeBits)(values, count) < kInfinityBits;
+}
+
+void FetchRows(const SourceRows& rows) {
+  const int64_t row_bytes = rows.dims * ByteSize(rows.dtype);
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const std::byte* row = rows.data + r * rows.stride_bytes;
+    for (int64_t offset = 0; offset < row_bytes; offset += 64) __builtin_prefetch(row + offset, 0, /*locality=*/2);
   }
-  return {.has_non_finite = largest >= kInfinityBits, .has_huge = largest >= kHugeBits};
 }
 
 ValueTraits SanitizeValues(float* values, int64_t count, float scale) {

@@ -28,14 +28,16 @@ struct SourceRows {
   int64_t packed_stride() const { return std::max(RoundUp(dims, kPackedStep), least_stride); }
 };
 
+// Brings the rows nearer (to L2), for whoever reads them soon.
+void FetchRows(const SourceRows& rows);
+
 // packed [count, packed_stride()]: the rows, widened to f32.
 void PackRows(const SourceRows& rows, float* packed);
 
 // The same for rows of bf16, kept as they are.
 void PackBf16Rows(const SourceRows& rows, uint16_t* packed);
 
-// transposed [columns, count] = rows [count, columns], transposed. count, columns and both strides are multiples of 4,
-// both addresses aligned to 16 bytes.
+// transposed [columns, count] = rows [count, columns], transposed. count is a multiple of 8, columns one of 4.
 struct RowsToTranspose {
   const float* rows = nullptr;
   int64_t stride = 0;  // of `rows`, in elements
@@ -50,8 +52,8 @@ struct ValueTraits {
   bool has_huge = false;        // magnitudes whose sums could leave f32's range: 2^96 and more
 };
 
-// What `rows`, aligned f32, hold.
-ValueTraits InspectValues(const SourceRows& rows);
+// Whether all of values [count] are numbers. Aligned to 64 bytes, count a multiple of 16.
+bool AllFinite(const float* values, int64_t count);
 
 // Replaces what is not finite in rows [count] by 0, multiplies the rest by `scale` (a power of two), and says what was
 // there.

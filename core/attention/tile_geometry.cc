@@ -45,6 +45,7 @@ int WidthIndex(int64_t width) {
 RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64_t row) {
   const int64_t group = problem.group();
   const int64_t folded = item.row_begin + row;
+  if (group == 1) return {.query = folded, .head = item.kv_head};  // a division for each row of a small item shows
   return {.query = folded / group, .head = item.kv_head * group + folded % group};
 }
 

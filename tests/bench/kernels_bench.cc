@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/fused_attention.h"
 #include "core/attention/reference_attention.h"
 #include "core/attention/tiled_attention.h"
 #include "core/attention/validate_attention.h"
@@ -118,12 +119,25 @@ class Workload {
   AttentionProblem problem_;
 };
 
-void RunRow(benchmark::State& state, const Row& row) {
-  absl::StatusOr<std::unique_ptr<TiledAttention>> kernel = TiledAttention::Create(DetectInstructionSet());
-  TRIAD_CHECK(kernel.ok(), "oneDNN has an engine");
+const AttentionKernel& OneDnnKernel() {
+  static const std::unique_ptr<TiledAttention> kernel = [] {
+    absl::StatusOr<std::unique_ptr<TiledAttention>> made =
+        TiledAttention::Create(DetectInstructionSet(), F32Products::kOneDnn);
+    TRIAD_CHECK(made.ok(), "oneDNN has an engine");
+    return *std::move(made);
+  }();
+  return *kernel;
+}
+
+const AttentionKernel& FusedKernel() {
+  static const FusedAttention kernel;
+  return kernel;
+}
+
+void RunRow(benchmark::State& state, const AttentionKernel& kernel, const Row& row) {
   Workload workload(row);
   Scratch scratch;
-  const std::vector<WorkItem> items = (*kernel)->Plan(workload.problem());
+  const std::vector<WorkItem> items = kernel.Plan(workload.problem());
   // One sample is some items, a few ms, so that the peaks around it were measured on the same core in the same mood.
   const double flop = FlopNeeded(workload.problem()) / static_cast<double>(items.size());
   const size_t sample_items = std::max<size_t>(1, static_cast<size_t>(5e8 / flop));
@@ -138,7 +152,7 @@ void RunRow(benchmark::State& state, const Row& row) {
       const double peak_before = MeasureFmaPeak(/*pieces=*/5);
       const double start = ThreadSeconds();
       for (size_t i = first; i < last; ++i) {
-        TRIAD_CHECK((*kernel)->Run(workload.problem(), items[i], workload.outputs(), scratch).ok(), "the kernel runs");
+        TRIAD_CHECK(kernel.Run(workload.problem(), items[i], workload.outputs(), scratch).ok(), "the kernel runs");
       }
       const double sample_seconds = ThreadSeconds() - start;
       const double peak = std::max(peak_before, MeasureFmaPeak(/*pieces=*/5));
@@ -162,10 +176,14 @@ void RunRow(benchmark::State& state, const Row& row) {
 
 int main(int argc, char** argv) {
   for (const triad::Row& row : triad::kRows) {
-    benchmark::RegisterBenchmark((std::string("BM_Tiled_") + row.name).c_str(),
-                                 [&row](benchmark::State& state) { triad::RunRow(state, row); })
-        ->UseManualTime()
-        ->Unit(benchmark::kMillisecond);
+    const auto add = [&row](const char* path, const triad::AttentionKernel& kernel) {
+      benchmark::RegisterBenchmark((std::string("BM_") + path + "_" + row.name).c_str(),
+                                   [&row, &kernel](benchmark::State& state) { triad::RunRow(state, kernel, row); })
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
+    };
+    add("Fused", triad::FusedKernel());
+    add("OneDnn", triad::OneDnnKernel());
   }
   triad::RegisterForwardRows();
   benchmark::Initialize(&argc, argv);

@@ -305,7 +305,7 @@ TEST_P(PrefillAndDecodeTest, ARowOfAPrefillEqualsItsDecodeStep) {
 
 INSTANTIATE_TEST_SUITE_P(EveryPath, LawsTest, EveryPathAndType(), PathAndTypeName);
 INSTANTIATE_TEST_SUITE_P(OwnProducts, PrefillAndDecodeTest,
-                         testing::Combine(testing::Values("reference", "tiled"),
+                         testing::Combine(testing::Values("reference", "fused", "tiled"),
                                           testing::Values(DType::kF32, DType::kF16)),
                          PathAndTypeName);
 
