@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/attention/fast_attention.h"
 #include "core/attention/onednn_matmul.h"
 #include "core/attention/reference_attention.h"
-#include "core/attention/tiled_attention.h"
 #include "core/base/clock.h"
 #include "core/base/cpu.h"
 #include "core/base/mutex.h"
@@ -60,10 +60,10 @@ absl::StatusOr<Cpu> DecideCpu(const ServerOptions& options) {
   return cpu;
 }
 
-absl::StatusOr<std::unique_ptr<AttentionKernel>> MakeFastKernel(InstructionSet isa) {
-  absl::StatusOr<std::unique_ptr<TiledAttention>> tiled = TiledAttention::Create(isa);
-  if (!tiled.ok()) return tiled.status();
-  return std::unique_ptr<AttentionKernel>(*std::move(tiled));
+absl::StatusOr<std::unique_ptr<AttentionKernel>> MakeFastKernel(InstructionSet isa, KernelChoice choice) {
+  absl::StatusOr<std::unique_ptr<FastAttention>> fast = FastAttention::Create(isa, choice);
+  if (!fast.ok()) return fast.status();
+  return std::unique_ptr<AttentionKernel>(*std::move(fast));
 }
 
 // What --layers names, or all that there are.
@@ -159,7 +159,7 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
   cpu_ = *std::move(cpu);
   kernel_ = std::move(kernel);
   if (kernel_ == nullptr) {
-    absl::StatusOr<std::unique_ptr<AttentionKernel>> fast = MakeFastKernel(cpu_.used);
+    absl::StatusOr<std::unique_ptr<AttentionKernel>> fast = MakeFastKernel(cpu_.used, KernelChoiceOf(options_));
     if (!fast.ok()) return fast.status();
     kernel_ = *std::move(fast);
   }

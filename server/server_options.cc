@@ -150,6 +150,8 @@ absl::Status CheckFit(const ServerOptions& o) {
 constexpr std::array kInstructionSets = {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512,
                                          InstructionSet::kAvx512Bf16};
 
+constexpr std::array kKernelChoices = {KernelChoice::kAuto, KernelChoice::kFused, KernelChoice::kOneDnn};
+
 absl::Status CheckWords(const ServerOptions& options) {
   if (options.log_format != Name(LogFormat::kText) && options.log_format != Name(LogFormat::kJson)) {
     return Refuse("log_format", "be text or json", absl::StrCat("\"", options.log_format, "\""));
@@ -158,6 +160,10 @@ absl::Status CheckWords(const ServerOptions& options) {
   if (options.instruction_set != "auto" && std::none_of(kInstructionSets.begin(), kInstructionSets.end(), has_name)) {
     return Refuse("instruction_set", "be auto, generic, avx2, avx512 or avx512_bf16",
                   absl::StrCat("\"", options.instruction_set, "\""));
+  }
+  const auto is_named = [&](KernelChoice choice) { return options.kernel == Name(choice); };
+  if (std::none_of(kKernelChoices.begin(), kKernelChoices.end(), is_named)) {
+    return Refuse("kernel", "be auto, fused or onednn", absl::StrCat("\"", options.kernel, "\""));
   }
   return absl::OkStatus();
 }
@@ -222,6 +228,11 @@ SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
 
 LogFormat LogFormatOf(const ServerOptions& options) {
   return options.log_format == Name(LogFormat::kJson) ? LogFormat::kJson : LogFormat::kText;
+}
+
+KernelChoice KernelChoiceOf(const ServerOptions& options) {
+  return *std::find_if(kKernelChoices.begin(), kKernelChoices.end(),
+                       [&](KernelChoice choice) { return options.kernel == Name(choice); });
 }
 
 absl::StatusOr<InstructionSet> ChooseInstructionSet(const ServerOptions& options, InstructionSet detected) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/attention/attention_request.h"
+#include "core/attention/kernel_choice.h"
 #include "core/base/cpu.h"
 #include "core/batching/scheduler.h"
 #include "server/log.h"
@@ -28,6 +29,7 @@ struct ServerOptions {
   // Compute.
   int threads = 0;                       // 0: what CPU quota and affinity allow
   std::string instruction_set = "auto";  // or the most that may be used: "avx2", ...
+  std::string kernel = "auto";           // or whose products all problems get: "fused", "onednn"
 
   // Bounds of one request.
   int64_t max_message_bytes = int64_t{256} << 20;
@@ -85,6 +87,7 @@ std::vector<std::pair<std::string, std::string>> DescribeServerOptions(const Ser
 AttentionLimits LimitsOf(const ServerOptions& options);
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads);
 LogFormat LogFormatOf(const ServerOptions& options);
+KernelChoice KernelChoiceOf(const ServerOptions& options);
 
 // The instruction set to use on a machine that has `detected`. INVALID_ARGUMENT when more than that is asked for.
 absl::StatusOr<InstructionSet> ChooseInstructionSet(const ServerOptions& options, InstructionSet detected);

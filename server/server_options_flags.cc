@@ -27,6 +27,8 @@ ABSL_FLAG(int, threads, Defaults().threads,
           "Compute threads. 0: as many as the CPU quota and the affinity mask allow.");
 ABSL_FLAG(std::string, instruction_set, Defaults().instruction_set,
           "The most the kernels may use: auto, generic, avx2, avx512 or avx512_bf16.");
+ABSL_FLAG(std::string, kernel, Defaults().kernel,
+          "Whose products compute attention: auto (the faster one for each type), fused (our own) or onednn.");
 ABSL_FLAG(int64_t, max_message_bytes, Defaults().max_message_bytes, "Largest message either way, in bytes.");
 ABSL_FLAG(int64_t, max_tokens_per_request, Defaults().max_tokens_per_request,
           "Most tokens of one request: queries plus keys, over all its sequences.");
@@ -90,6 +92,7 @@ void VisitOptions(Options& options, Visit visit) {
   visit(options.http_listen, FLAGS_http_listen);
   visit(options.threads, FLAGS_threads);
   visit(options.instruction_set, FLAGS_instruction_set);
+  visit(options.kernel, FLAGS_kernel);
   visit(options.max_message_bytes, FLAGS_max_message_bytes);
   visit(options.max_tokens_per_request, FLAGS_max_tokens_per_request);
   visit(options.max_head_dim, FLAGS_max_head_dim);

@@ -25,8 +25,6 @@ enum class ReadValues {
   kFinite,  // those that are not are read as 0
   kScaled,  // so are they, and the others multiplied by kHugeValueScale
 };
-// For values whose sums could overflow (ValueTraits::has_huge): a power of two, so exact; 2^128 becomes 2^96.
-constexpr float kHugeValueScale = 0x1p-32f;
 
 // Borrows `problem` and `item`; its buffers are in the scratch it is given, valid until that is Reset.
 class BlockReader {

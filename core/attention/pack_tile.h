@@ -2,7 +2,6 @@
 // tile. Highway.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,10 +21,9 @@ struct SourceRows {
   int64_t following = 0;  // rows past these that will be packed next: fetched ahead
   DType dtype = DType::kF32;
   int64_t dims = 0;
-  int64_t least_stride = 0;  // of a packed row, a multiple of 16; what it adds to dims is filled with zeros too
 
   // Elements of a packed row.
-  int64_t packed_stride() const { return std::max(RoundUp(dims, kPackedStep), least_stride); }
+  int64_t packed_stride() const { return RoundUp(dims, kPackedStep); }
 };
 
 // Brings the rows nearer (to L2), for whoever reads them soon.
@@ -45,6 +43,9 @@ struct RowsToTranspose {
   int64_t columns = 0;
 };
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride);
+
+// For values whose sums could overflow (ValueTraits::has_huge): a power of two, so exact; 2^128 becomes 2^96.
+constexpr float kHugeValueScale = 0x1p-32f;
 
 // What packed values hold besides ordinary numbers.
 struct ValueTraits {

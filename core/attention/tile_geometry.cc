@@ -70,13 +70,13 @@ int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence) {
   return kTileRows * std::clamp<int64_t>(tiles, 1, kItemRows / kTileRows);
 }
 
-double FlopOf(const AttentionProblem& problem, const WorkItem& item, const TileLayout& layout) {
+double FlopOf(const AttentionProblem& problem, const WorkItem& item) {
   const Sequence& sequence = problem.sequences[item.sequence];
   double pairs = 0;
   for (int64_t row = item.row_begin; row < item.row_end; row += kTileRows) {
     const int64_t row_end = std::min(row + kTileRows, item.row_end);
     const int64_t columns = ColumnsOf(KeysOfRows(problem, sequence, row, row_end));
-    const int64_t rows = layout.own_products ? row_end - row : kRowClasses[RowClassIndex(row_end - row)];
+    const int64_t rows = kRowClasses[RowClassIndex(row_end - row)];
     pairs += static_cast<double>(rows) * static_cast<double>(columns);
   }
   const int64_t dims = RoundUp(problem.qk_head_dim, kPackedStep) + RoundUp(problem.v_head_dim, kPackedStep);

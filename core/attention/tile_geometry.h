@@ -1,4 +1,4 @@
-// How the tiled kernel cuts a problem: pure arithmetic, shared by planning and running.
+// How the oneDNN kernel cuts a problem: pure arithmetic, shared by planning and running.
 //
 //            one key block: 256 keys at absolute positions
 //          +------------------------------+
@@ -41,24 +41,11 @@ struct TileLayout {
   int64_t padded_stride = 0;
   // Multiply bf16 as bf16. Otherwise everything is widened when packed.
   bool bf16_products = false;
-  // Multiply f32 by tile_product.h rather than by oneDNN: any number of rows, and only what they see.
-  bool own_products = false;
-  // Added to a row of packed values: 16 floats keep rows of a power of two out of the same few sets of L1.
-  int64_t value_padding = 0;
-  // What the rows of an item are rounded up to: oneDNN computes whole row classes, merging whole vectors.
-  int64_t row_step = kTileRows;
 
   int64_t ScoreStride(int64_t width) const { return padded_stride == 0 ? width : padded_stride; }
 };
 
-// Products by oneDNN.
 TileLayout LayoutFor(InstructionSet isa);
-// Products by tile_product.h; the same for every instruction set.
-inline constexpr TileLayout kOwnLayout = {.transposes_keys = true,
-                                          .padded_stride = kKeyBlock + 16,
-                                          .own_products = true,
-                                          .value_padding = 16,
-                                          .row_step = 16};
 
 // Rows that a product computes for `rows` <= kTileRows rows: few, so that oneDNN compiles few shapes, and those for
 // which a row's bytes depend neither on the number of rows nor on its place among them (onednn_matmul_test).
@@ -85,8 +72,7 @@ RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64
 // Keys that some row of [row_begin, row_end) (rows as in WorkItem) may see; begin == end when there are none.
 KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, int64_t row_begin, int64_t row_end);
 
-// Work of an item, padding of tiles included. With own_products an upper bound: a strip of rows skips what none of them
-// sees.
-double FlopOf(const AttentionProblem& problem, const WorkItem& item, const TileLayout& layout);
+// Work of an item, padding of tiles included.
+double FlopOf(const AttentionProblem& problem, const WorkItem& item);
 
 }  // namespace triad

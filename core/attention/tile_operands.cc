@@ -36,13 +36,12 @@ TileOperands::TileOperands(const TileLayout& layout, const AttentionProblem& pro
       element_bytes_(bf16_ ? 2 : 4),
       qk_dims_(RoundUp(problem.qk_head_dim, kPackedStep)),
       v_dims_(RoundUp(problem.v_head_dim, kPackedStep)),
-      v_stride_(v_dims_ + layout.value_padding),
       keys_transposed_(layout.transposes_keys && !bf16_),
       keys_stride_(keys_transposed_ ? layout.padded_stride : qk_dims_),
-      padded_rows_(RoundUp(item.row_end - item.row_begin, layout.row_step)),
+      padded_rows_(RoundUp(item.row_end - item.row_begin, kTileRows)),
       queries_(scratch.Allocate<std::byte>(padded_rows_ * qk_dims_ * element_bytes_)),
       keys_(scratch.Allocate<std::byte>((keys_transposed_ ? keys_stride_ : kKeyBlock) * qk_dims_ * element_bytes_)),
-      values_(scratch.Allocate<std::byte>(kKeyBlock * v_stride_ * element_bytes_)),
+      values_(scratch.Allocate<std::byte>(kKeyBlock * v_dims_ * element_bytes_)),
       keys_to_transpose_(scratch.Allocate<float>(kTransposedAtOnce * qk_dims_)) {}
 
 void TileOperands::PackElements(const SourceRows& rows, std::byte* packed) const {
@@ -116,11 +115,10 @@ ValueTraits TileOperands::PackBlock(int64_t first_key, ColumnSpan span, KeyRange
   } else {
     PackColumns(key_rows, first_key + span.begin, span.width, keys, keys_ + span.begin * qk_dims_ * element_bytes_);
   }
-  std::byte* values = values_ + span.begin * v_stride_ * element_bytes_;
+  std::byte* values = values_ + span.begin * v_dims_ * element_bytes_;
   SourceRows value_rows = SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim);
-  value_rows.least_stride = v_stride_;
   PackColumns(value_rows, first_key + span.begin, span.width, keys, values);
-  const int64_t count = span.width * v_stride_;
+  const int64_t count = span.width * v_dims_;
   if (bf16_) return SanitizeBf16Values(reinterpret_cast<uint16_t*>(values), count, value_scale);
   return SanitizeValues(reinterpret_cast<float*>(values), count, value_scale);
 }

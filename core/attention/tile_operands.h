@@ -29,15 +29,14 @@ class TileOperands {
   bool bf16() const { return bf16_; }
   int64_t qk_dims() const { return qk_dims_; }
   int64_t v_dims() const { return v_dims_; }
-  int64_t v_stride() const { return v_stride_; }
   // [rows, qk_dims] from row `row` of the item on.
   const void* queries(int64_t row) const { return queries_ + row * qk_dims_ * element_bytes_; }
   // The packed keys from `column` on: [qk_dims, keys_stride] when keys_transposed, else [columns, keys_stride].
   const void* keys(int64_t column) const { return keys_ + column * (keys_transposed_ ? 1 : qk_dims_) * element_bytes_; }
   bool keys_transposed() const { return keys_transposed_; }
   int64_t keys_stride() const { return keys_stride_; }
-  // [columns, v_stride] from `column` on.
-  const void* values(int64_t column) const { return values_ + column * v_stride_ * element_bytes_; }
+  // [columns, v_dims] from `column` on.
+  const void* values(int64_t column) const { return values_ + column * v_dims_ * element_bytes_; }
 
  private:
   SourceRows SourceOf(const HeadRows& rows, int64_t begin, int64_t dims) const;
@@ -52,13 +51,12 @@ class TileOperands {
   const int64_t element_bytes_;
   const int64_t qk_dims_;
   const int64_t v_dims_;
-  const int64_t v_stride_;
   const bool keys_transposed_;
   const int64_t keys_stride_;
   const int64_t padded_rows_;
   std::byte* const queries_;        // [padded_rows, qk_dims]
   std::byte* const keys_;           // [qk_dims, keys_stride] or [kKeyBlock, qk_dims]
-  std::byte* const values_;         // [kKeyBlock, v_stride]
+  std::byte* const values_;         // [kKeyBlock, v_dims]
   float* const keys_to_transpose_;  // [16, qk_dims]
 };
 

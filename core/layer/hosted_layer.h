@@ -17,7 +17,7 @@ class RotaryTable;  // rotary.h
 class HostedLayer {
  public:
   // Packs `tensors`, whose shapes are those of `spec` (validated). Blocks for as long as that takes. Where `isa` is
-  // below the machine's, the process has made its TiledAttention before: that caps oneDNN, which its first use would
+  // below the machine's, the process has made its FastAttention before: that caps oneDNN, which its first use would
   // fix. INTERNAL: oneDNN failed; RESOURCE_EXHAUSTED: no memory.
   static absl::StatusOr<std::unique_ptr<const HostedLayer>> Create(LayerSpec spec, const LayerTensors& tensors,
                                                                    InstructionSet isa);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/attention/tiled_attention.h"
+#include "core/attention/fast_attention.h"
 #include "core/base/check.h"
 #include "core/base/cpu.h"
 #include "core/layer/forward_batch.h"
@@ -147,7 +147,7 @@ Sample RunBatch(ForwardWorkload& workload, const AttentionKernel& kernel, Scratc
 }
 
 void RunRow(benchmark::State& state, const ForwardRow& row) {
-  absl::StatusOr<std::unique_ptr<TiledAttention>> kernel = TiledAttention::Create(DetectInstructionSet());
+  absl::StatusOr<std::unique_ptr<FastAttention>> kernel = FastAttention::Create(DetectInstructionSet());
   TRIAD_CHECK(kernel.ok(), "oneDNN has an engine");
   ForwardWorkload workload(row);
   Scratch scratch;

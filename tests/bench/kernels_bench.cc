@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "core/attention/fused_attention.h"
+#include "core/attention/onednn_attention.h"
 #include "core/attention/reference_attention.h"
-#include "core/attention/tiled_attention.h"
 #include "core/attention/validate_attention.h"
 #include "core/base/check.h"
 #include "tests/bench/fma_peak.h"
@@ -120,9 +120,8 @@ class Workload {
 };
 
 const AttentionKernel& OneDnnKernel() {
-  static const std::unique_ptr<TiledAttention> kernel = [] {
-    absl::StatusOr<std::unique_ptr<TiledAttention>> made =
-        TiledAttention::Create(DetectInstructionSet(), F32Products::kOneDnn);
+  static const std::unique_ptr<OneDnnAttention> kernel = [] {
+    absl::StatusOr<std::unique_ptr<OneDnnAttention>> made = OneDnnAttention::Create(DetectInstructionSet());
     TRIAD_CHECK(made.ok(), "oneDNN has an engine");
     return *std::move(made);
   }();

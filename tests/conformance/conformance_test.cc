@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/attention/fast_attention.h"
 #include "core/attention/fused_attention.h"
+#include "core/attention/onednn_attention.h"
 #include "core/attention/reference_attention.h"
-#include "core/attention/tiled_attention.h"
 #include "core/base/check.h"
 #include "core/base/cpu.h"
 
@@ -19,7 +20,7 @@ namespace triad {
 namespace {
 
 // The machine's instruction set, or the lower one that TRIAD_INSTRUCTION_SET names. A process has one
-// (TiledAttention::Create), so ctest runs this suite once for each.
+// (UseInstructionSet), so ctest runs this suite once for each.
 InstructionSet TestedInstructionSet() {
   const InstructionSet best = DetectInstructionSet();
   const char* cap = std::getenv("TRIAD_INSTRUCTION_SET");
@@ -33,20 +34,20 @@ InstructionSet TestedInstructionSet() {
 
 std::map<std::string, std::unique_ptr<AttentionKernel>> MakeKernels() {
   const InstructionSet isa = TestedInstructionSet();
-  absl::StatusOr<std::unique_ptr<TiledAttention>> tiled = TiledAttention::Create(isa);
-  TRIAD_CHECK(tiled.ok(), "every instruction set up to the machine's has a kernel");
+  TRIAD_CHECK(UseInstructionSet(isa).ok(), "nothing has decided on another instruction set");
+  absl::StatusOr<std::unique_ptr<OneDnnAttention>> onednn = OneDnnAttention::Create(isa);
+  TRIAD_CHECK(onednn.ok(), "every instruction set up to the machine's has a kernel");
   std::fprintf(stderr, "instruction set: %s\n", std::string(Name(isa)).c_str());
   std::map<std::string, std::unique_ptr<AttentionKernel>> kernels;
   kernels["reference"] = std::make_unique<ReferenceAttention>();
-  kernels["tiled"] = *std::move(tiled);
   kernels["fused"] = std::make_unique<FusedAttention>();
-  kernels["tiled_onednn"] = *TiledAttention::Create(isa, F32Products::kOneDnn);
+  kernels["onednn"] = *std::move(onednn);
   return kernels;
 }
 
 }  // namespace
 
-std::vector<std::string> KernelPaths() { return {"reference", "fused", "tiled", "tiled_onednn"}; }
+std::vector<std::string> KernelPaths() { return {"reference", "fused", "onednn"}; }
 
 const AttentionKernel& KernelOf(const std::string& path) {
   static const auto* const kernels = new std::map<std::string, std::unique_ptr<AttentionKernel>>(MakeKernels());

@@ -17,7 +17,7 @@
 
 namespace triad {
 
-// Names of the kernel paths: "reference", "tiled", "tiled_onednn".
+// Names of the kernel paths: "reference", "fused", "onednn".
 std::vector<std::string> KernelPaths();
 
 // The kernel of a path, made once and kept: primitives are cached in it as they are in a server.

@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "core/attention/tiled_attention.h"
+#include "core/attention/fast_attention.h"
 #include "core/base/check.h"
 #include "core/base/cpu.h"
 #include "core/layer/forward_batch.h"
@@ -70,8 +70,8 @@ TestLayer::TestLayer(LayerSpec layer_spec, bool has_biases)
       hosted(CreateLayer(spec, tensors)) {}
 
 const AttentionKernel& MachineKernel() {
-  static const std::unique_ptr<TiledAttention> kernel = [] {
-    absl::StatusOr<std::unique_ptr<TiledAttention>> made = TiledAttention::Create(DetectInstructionSet());
+  static const std::unique_ptr<FastAttention> kernel = [] {
+    absl::StatusOr<std::unique_ptr<FastAttention>> made = FastAttention::Create(DetectInstructionSet());
     TRIAD_CHECK(made.ok(), "oneDNN has an engine");
     return *std::move(made);
   }();

@@ -60,11 +60,9 @@ TEST(TileGeometryTest, ExecutedWorkIsThatOfTheTrimmedTiles) {
   problem.sequences.push_back({.q_len = 384, .query_length = 384, .kv_len = 384, .key_length = 384});
   // Rows 0..191 see 192 keys, all in block 0; rows 192..383 see block 0 and 128 keys of block 1.
   const double pairs = 192.0 * 192 + 192.0 * (256 + 128);
-  EXPECT_EQ(FlopOf(problem, {.row_end = 384}, LayoutFor(InstructionSet::kAvx2)), 2 * (64 + 64) * pairs);
-  // Without row classes, rows are what they are: 100, not 128.
-  EXPECT_EQ(FlopOf(problem, {.row_end = 100}, kOwnLayout), 2 * (64 + 64) * 100.0 * 128);
+  EXPECT_EQ(FlopOf(problem, {.row_end = 384}), 2 * (64 + 64) * pairs);
   problem.sequences[0].query_length = 0;
-  EXPECT_EQ(FlopOf(problem, {.row_end = 384}, LayoutFor(InstructionSet::kAvx2)), 0);
+  EXPECT_EQ(FlopOf(problem, {.row_end = 384}), 0);
 }
 
 TEST(TileGeometryTest, ItemsAreWholeTilesAndShorterTheMoreKeysTheyMeet) {

@@ -140,7 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "--layers"},
         BadOption{"NoLayerLoads", [](ServerOptions& o) { o.max_layer_loads = 0; }, "--max_layer_loads"},
         BadOption{"LogFormat", [](ServerOptions& o) { o.log_format = "xml"; }, "xml"},
-        BadOption{"InstructionSet", [](ServerOptions& o) { o.instruction_set = "mmx"; }, "mmx"}),
+        BadOption{"InstructionSet", [](ServerOptions& o) { o.instruction_set = "mmx"; }, "mmx"},
+        BadOption{"Kernel", [](ServerOptions& o) { o.kernel = "cuda"; }, "cuda"}),
     [](const ::testing::TestParamInfo<BadOption>& tested) { return std::string(tested.param.name); });
 
 TEST(ChooseInstructionSetTest, CapsButNeverRaises) {

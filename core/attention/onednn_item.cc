@@ -3,26 +3,23 @@
 //   running (maximum, sum, output): every block is a partial result with a maximum of its own
 // (online softmax; Milakov & Gimelshein 2018, arXiv:1805.02867). Blocks sit at absolute positions and merge in order,
 // and hidden keys add exact zeros, so what a row adds up, and in which order, does not depend on the rows beside it.
-#include "core/attention/tiled_item.h"
+#include "core/attention/onednn_item.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "core/attention/tile_product.h"
 #include "core/base/dims.h"
 
 namespace triad {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// For values whose sums could overflow (ValueTraits::has_huge): a power of two, so exact; 2^128 becomes 2^96.
-constexpr float kHugeValueScale = 0x1p-32f;
 
 }  // namespace
 
-TiledItem::TiledItem(const Context& context, const WorkItem& item, Scratch& scratch)
+OneDnnItem::OneDnnItem(const Context& context, const WorkItem& item, Scratch& scratch)
     : layout_(context.layout),
       products_(context.products),
       problem_(context.problem),
@@ -30,7 +27,7 @@ TiledItem::TiledItem(const Context& context, const WorkItem& item, Scratch& scra
       item_(item),
       scratch_(scratch),
       rows_(item.row_end - item.row_begin),
-      padded_rows_(RoundUp(rows_, layout_.row_step)),
+      padded_rows_(RoundUp(rows_, kTileRows)),
       row_scores_(problem_, item),
       operands_(layout_, problem_, item, scratch),
       outputs_(problem_, item, context.outputs),
@@ -53,7 +50,7 @@ TiledItem::TiledItem(const Context& context, const WorkItem& item, Scratch& scra
   }
 }
 
-absl::Status TiledItem::Run() {
+absl::Status OneDnnItem::Run() {
   operands_.PackQueries();
   float value_scale = 1;
   absl::StatusOr<bool> done = RunBlocks(value_scale);
@@ -76,7 +73,7 @@ absl::Status TiledItem::Run() {
 }
 
 // False: values were met that are too large to be summed as they are.
-absl::StatusOr<bool> TiledItem::RunBlocks(float value_scale) {
+absl::StatusOr<bool> OneDnnItem::RunBlocks(float value_scale) {
   std::fill_n(output_, padded_rows_ * operands_.v_dims(), 0.0f);
   std::fill_n(total_.max, padded_rows_, -kInfinity);
   std::fill_n(total_.sum, padded_rows_, 0.0f);
@@ -102,7 +99,7 @@ absl::StatusOr<bool> TiledItem::RunBlocks(float value_scale) {
   return true;
 }
 
-absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
+absl::Status OneDnnItem::AddTile(const KeyBlock& block, const RowTile& tile) {
   const auto column_of = [&](int64_t key) { return std::clamp<int64_t>(key - block.first_key, 0, kKeyBlock); };
   const int64_t first = column_of(tile.keys.begin);
   const int64_t last = column_of(tile.keys.end);
@@ -140,48 +137,20 @@ absl::Status TiledItem::AddTile(const KeyBlock& block, const RowTile& tile) {
   return absl::OkStatus();
 }
 
-absl::Status TiledItem::MultiplyByKeys(const RowTile& tile, ColumnSpan span) {
+absl::Status OneDnnItem::MultiplyByKeys(const RowTile& tile, ColumnSpan span) {
   const void* queries = operands_.queries(tile.begin);
-  if (layout_.own_products) {
-    MultiplyKeys({.left = static_cast<const float*>(queries),
-                  .left_stride = operands_.qk_dims(),
-                  .right = static_cast<const float*>(operands_.keys(span.begin)),
-                  .right_stride = operands_.keys_stride(),
-                  .result = scores_,
-                  .result_stride = layout_.ScoreStride(span.width),
-                  .rows = tile.rows(),
-                  .depth = problem_.qk_head_dim,
-                  .columns = span.width,
-                  .begin = column_begin_,
-                  .end = column_end_});
-    return absl::OkStatus();
-  }
   absl::StatusOr<MatmulCall*> call = CallFor(Product::kScores, tile.rows(), span.width);
   return call.ok() ? (*call)->Run(queries, operands_.keys(span.begin), scores_) : call.status();
 }
 
-absl::Status TiledItem::MultiplyByValues(const RowTile& tile, ColumnSpan span) {
+absl::Status OneDnnItem::MultiplyByValues(const RowTile& tile, ColumnSpan span) {
   const void* values = operands_.values(span.begin);
-  if (layout_.own_products) {
-    MultiplyValues({.left = scores_,
-                    .left_stride = layout_.ScoreStride(span.width),
-                    .right = static_cast<const float*>(values),
-                    .right_stride = operands_.v_stride(),
-                    .result = block_output_,
-                    .result_stride = operands_.v_dims(),
-                    .rows = tile.rows(),
-                    .depth = span.width,
-                    .columns = operands_.v_dims(),
-                    .begin = column_begin_,
-                    .end = column_end_});
-    return absl::OkStatus();
-  }
   absl::StatusOr<MatmulCall*> call = CallFor(Product::kValues, tile.rows(), span.width);
   if (!call.ok()) return call.status();
   return (*call)->Run(operands_.bf16() ? static_cast<const void*>(bf16_weights_) : scores_, values, block_output_);
 }
 
-absl::StatusOr<MatmulCall*> TiledItem::CallFor(Product product, int64_t rows, int64_t width) {
+absl::StatusOr<MatmulCall*> OneDnnItem::CallFor(Product product, int64_t rows, int64_t width) {
   const int row_class = RowClassIndex(rows);
   const size_t index =
       (static_cast<size_t>(product) * std::size(kRowClasses) + row_class) * std::size(kWidths) + WidthIndex(width);
@@ -209,7 +178,7 @@ absl::StatusOr<MatmulCall*> TiledItem::CallFor(Product product, int64_t rows, in
 }
 
 // Makes scores final: hidden ones are -inf from here on.
-void TiledItem::ModifyTile(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
+void OneDnnItem::ModifyTile(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
   for (int64_t r = 0; r < tile.rows(); ++r) {
     const int64_t begin = scores.begin[r];
     const int64_t count = scores.end[r] - begin;
@@ -225,7 +194,7 @@ void TiledItem::ModifyTile(const KeyBlock& block, const RowTile& tile, const Sco
 // Values that are not finite were packed as zeros, so that no product meets them. Any weight times such a value is that
 // value or NaN, whatever the weight: they are added up here, for the rows that see them, and join the output at the
 // end.
-void TiledItem::AddNonFiniteValues(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
+void OneDnnItem::AddNonFiniteValues(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
   const int64_t v_dims = operands_.v_dims();
   if (non_finite_ == nullptr) {
     non_finite_ = scratch_.Allocate<float>(rows_ * v_dims);

@@ -1,4 +1,4 @@
-// One work item of the tiled kernel, from packing its queries to storing its rows. Private to tiled_attention.cc.
+// One work item of the oneDNN kernel, from packing its queries to storing its rows. Private to onednn_attention.cc.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 namespace triad {
 
 // Borrows everything it is given, for the length of one Run; its buffers are in `scratch`.
-class TiledItem {
+class OneDnnItem {
  public:
   // What all items of a problem have in common.
   struct Context {
@@ -29,7 +29,7 @@ class TiledItem {
     const AttentionProblem& problem;
     const AttentionOutputs& outputs;
   };
-  TiledItem(const Context& context, const WorkItem& item, Scratch& scratch);
+  OneDnnItem(const Context& context, const WorkItem& item, Scratch& scratch);
 
   // Writes the item's part of every output. INTERNAL when oneDNN fails.
   absl::Status Run();
@@ -66,7 +66,7 @@ class TiledItem {
   const WorkItem& item_;
   Scratch& scratch_;
   const int64_t rows_;
-  const int64_t padded_rows_;  // rounded up to the layout's row_step
+  const int64_t padded_rows_;  // rounded up to kTileRows
   const RowScores row_scores_;
 
   TileOperands operands_;
