@@ -10,113 +10,41 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <memory>
-#include <random>
-#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/attention/fused_attention.h"
 #include "core/attention/onednn_attention.h"
-#include "core/attention/reference_attention.h"
-#include "core/attention/validate_attention.h"
 #include "core/base/check.h"
+#include "tests/bench/attention_workload.h"
 #include "tests/bench/fma_peak.h"
 #include "tests/bench/forward_bench.h"
+#include "tests/bench/stream_read.h"
+#include "tests/bench/threads_bench.h"
 
 namespace triad {
 namespace {
 
-struct Row {
-  const char* name;
-  DType dtype = DType::kF32;
-  int64_t batch = 1;
-  int64_t heads = 8;
-  int64_t tokens = 2048;  // q_len and kv_len
-  int64_t head_dim = 64;
-  bool causal = false;
-  bool bias = false;
-  bool keep = false;
-  float query_gain = 1;  // spreads the logits
-};
-
-constexpr Row kRows[] = {
+// Rows that compute.
+constexpr AttentionRow kPrefillRows[] = {
     {.name = "F32_2048_HeadDim64"},
     {.name = "F32_2048_HeadDim128", .head_dim = 128},
     {.name = "F32_2048_HeadDim64_Causal", .causal = true},
     {.name = "F32_2048_HeadDim64_Bias", .bias = true},
     {.name = "F32_2048_HeadDim64_Keep", .keep = true},
-    {.name = "F32_128_HeadDim64_Batch8", .batch = 8, .tokens = 128},
+    {.name = "F32_128_HeadDim64_Batch8", .batch = 8, .q_len = 128, .kv_len = 128},
     {.name = "Bf16_2048_HeadDim64", .dtype = DType::kBf16},
     {.name = "F16_2048_HeadDim64", .dtype = DType::kF16},
     {.name = "F32_2048_HeadDim64_Spread", .query_gain = 100},
 };
 
-Tensor Normal(DType dtype, Shape shape, float gain, std::mt19937_64& random) {
-  Tensor tensor = *Tensor::Zeros(dtype, std::move(shape));
-  std::normal_distribution<float> normal(0, gain);
-  for (int64_t i = 0; i < tensor.element_count(); ++i) {
-    StoreElement(tensor.data() + i * ByteSize(dtype), dtype, normal(random));
-  }
-  return tensor;
-}
-
-Tensor KeepMask(Shape shape, std::mt19937_64& random) {
-  Tensor tensor = *Tensor::Zeros(DType::kBool, std::move(shape));
-  for (int64_t i = 0; i < tensor.byte_size(); ++i) tensor.data()[i] = std::byte{random() % 8 != 0};
-  return tensor;
-}
-
-// A row's request, and room for its answer.
-class Workload {
- public:
-  explicit Workload(const Row& row) {
-    std::mt19937_64 random(20240229);
-    const Shape shape = {row.batch, row.heads, row.tokens, row.head_dim};
-    query_ = Normal(row.dtype, shape, row.query_gain, random);
-    key_ = Normal(row.dtype, shape, 1, random);
-    value_ = Normal(row.dtype, shape, 1, random);
-    AttentionRequest request;
-    request.query = query_.view();
-    request.key = key_.view();
-    request.value = value_.view();
-    request.layout = Layout::kHeadsTokens;
-    request.causal = row.causal;
-    request.alignment = Alignment::kTopLeft;
-    const Shape mask_shape = {row.batch, row.heads, row.tokens, row.tokens};
-    if (row.bias) request.bias = (bias_ = Normal(DType::kF32, mask_shape, 1, random)).view();
-    if (row.keep) request.keep = (keep_ = KeepMask(mask_shape, random)).view();
-    absl::StatusOr<AttentionProblem> problem = ValidateAttention(request, AttentionLimits());
-    TRIAD_CHECK(problem.ok(), "a bench's request is legal");
-    problem_ = *std::move(problem);
-    output_ = *Tensor::Zeros(row.dtype, problem_.output_shape);
-  }
-
-  const AttentionProblem& problem() const { return problem_; }
-  AttentionOutputs outputs() { return {.output = output_.data()}; }
-
-  // Whether every 97th query is what the reference makes of it, give or take the type's rounding of numbers about 1.
-  bool IsRight() {
-    const Tensor computed = *Tensor::CopyFrom(output_.view());
-    const ReferenceAttention reference;
-    Scratch scratch;
-    double worst = 0;
-    for (const WorkItem& item : reference.Plan(problem_)) {
-      if (item.row_begin % 97 != 0) continue;
-      TRIAD_CHECK(reference.Run(problem_, item, outputs(), scratch).ok(), "the reference does not fail");
-    }
-    const DType dtype = output_.dtype();
-    for (int64_t i = 0; i < output_.byte_size(); i += ByteSize(dtype)) {
-      worst = std::max(worst, std::fabs(double{LoadElement(output_.data() + i, dtype)} -
-                                        double{LoadElement(computed.data() + i, dtype)}));
-    }
-    return worst <= (dtype == DType::kF32 ? 1e-3 : 3e-2);
-  }
-
- private:
-  Tensor query_, key_, value_, bias_, keep_, output_;
-  AttentionProblem problem_;
+// Rows that read.
+constexpr AttentionRow kDecodeRows[] = {
+    {.name = "Decode_F32_65536", .q_len = 1, .kv_len = 65536},
+    {.name = "Decode_Bf16_65536", .dtype = DType::kBf16, .q_len = 1, .kv_len = 65536},
+    {.name = "Decode_F32_65536_Heads32Over8", .heads = 32, .q_len = 1, .kv_len = 65536},
 };
 
 const AttentionKernel& OneDnnKernel() {
@@ -133,8 +61,43 @@ const AttentionKernel& FusedKernel() {
   return kernel;
 }
 
-void RunRow(benchmark::State& state, const AttentionKernel& kernel, const Row& row) {
-  Workload workload(row);
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Key and value bytes/s beside a plain sequential read of the same buffers, and beside the best of 1, 2, 4 and 8
+// parallel ones, all within the same tenth of a second.
+void RunDecodeRow(benchmark::State& state, const AttentionKernel& kernel, const AttentionRow& row) {
+  AttentionWorkload workload(row);
+  Scratch scratch;
+  const int64_t bytes = workload.key().byte_size();
+  std::vector<double> plain_ratios, best_ratios;
+  double best_rate = 0;
+  for (auto _ : state) {
+    const auto read = [&](int streams) {
+      return std::min(MeasureStreamRead(workload.key().data(), bytes, streams),
+                      MeasureStreamRead(workload.value().data(), bytes, streams));
+    };
+    const double plain = read(1);
+    const double start = ThreadSeconds();
+    TRIAD_CHECK(RunAll(kernel, workload.problem(), workload.outputs(), scratch).ok(), "the kernel runs");
+    const double seconds = ThreadSeconds() - start;
+    const double rate = 2 * static_cast<double>(bytes) / seconds;
+    state.SetIterationTime(seconds);
+    plain_ratios.push_back(rate / std::max(plain, read(1)));
+    best_ratios.push_back(rate / std::max({plain, read(2), read(4), read(8)}));
+    best_rate = std::max(best_rate, rate);
+  }
+  if (!workload.IsRight()) state.SkipWithError("the answer differs from the reference");
+  state.counters["stream_ratio_best"] = *std::max_element(plain_ratios.begin(), plain_ratios.end());
+  state.counters["stream_ratio_median"] = Median(plain_ratios);
+  state.counters["best_stream_ratio_median"] = Median(best_ratios);
+  state.counters["best_bytes_per_s"] = best_rate;
+}
+
+void RunPrefillRow(benchmark::State& state, const AttentionKernel& kernel, const AttentionRow& row) {
+  AttentionWorkload workload(row);
   Scratch scratch;
   const std::vector<WorkItem> items = kernel.Plan(workload.problem());
   // One sample is some items, a few ms, so that the peaks around it were measured on the same core in the same mood.
@@ -164,26 +127,34 @@ void RunRow(benchmark::State& state, const AttentionKernel& kernel, const Row& r
     best_rate = std::max(best_rate, flop_done / seconds);
   }
   if (!workload.IsRight()) state.SkipWithError("the answer differs from the reference");
-  std::sort(ratios.begin(), ratios.end());
-  state.counters["peak_ratio_best"] = ratios.back();
-  state.counters["peak_ratio_median"] = ratios[ratios.size() / 2];
+  state.counters["peak_ratio_best"] = *std::max_element(ratios.begin(), ratios.end());
+  state.counters["peak_ratio_median"] = Median(ratios);
   state.counters["best_flop_per_s"] = best_rate;
+}
+
+using RunRow = void (*)(benchmark::State&, const AttentionKernel&, const AttentionRow&);
+
+// Each row by both kernels.
+void Register(absl::Span<const AttentionRow> rows, RunRow run) {
+  for (const AttentionRow& row : rows) {
+    const auto add = [&](const char* path, const AttentionKernel& kernel) {
+      benchmark::RegisterBenchmark(absl::StrCat("BM_", path, "_", row.name).c_str(),
+                                   [&row, &kernel, run](benchmark::State& state) { run(state, kernel, row); })
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
+    };
+    add("Fused", FusedKernel());
+    add("OneDnn", OneDnnKernel());
+  }
 }
 
 }  // namespace
 }  // namespace triad
 
 int main(int argc, char** argv) {
-  for (const triad::Row& row : triad::kRows) {
-    const auto add = [&row](const char* path, const triad::AttentionKernel& kernel) {
-      benchmark::RegisterBenchmark((std::string("BM_") + path + "_" + row.name).c_str(),
-                                   [&row, &kernel](benchmark::State& state) { triad::RunRow(state, kernel, row); })
-          ->UseManualTime()
-          ->Unit(benchmark::kMillisecond);
-    };
-    add("Fused", triad::FusedKernel());
-    add("OneDnn", triad::OneDnnKernel());
-  }
+  triad::Register(triad::kPrefillRows, triad::RunPrefillRow);
+  triad::Register(triad::kDecodeRows, triad::RunDecodeRow);
+  triad::RegisterThreadRows();
   triad::RegisterForwardRows();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
