@@ -18,7 +18,7 @@ BlockReader::BlockReader(const AttentionProblem& problem, const WorkItem& item, 
       scratch_(scratch),
       block_keys_(block_keys) {}
 
-SourceRows BlockReader::SourceOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const {
+SourceRows BlockReader::RowsOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const {
   const int64_t element_bytes = ByteSize(problem_.dtype);
   const int64_t first = begin + keys.begin * rows.token_stride + item_.kv_head * rows.head_stride;
   return {.data = rows.data + first * element_bytes,
@@ -36,7 +36,8 @@ bool BlockReader::ReadsInPlace(const SourceRows& rows) const {
 
 BlockRows BlockReader::Read(KeyRange keys, ReadValues values) {
   BlockRows block;
-  const SourceRows key_rows = SourceOf(problem_.key, sequence_.key_begin, problem_.qk_head_dim, keys);
+  const BlockSource source = SourceOf(keys);
+  const SourceRows& key_rows = source.keys;
   if (ReadsInPlace(key_rows)) {
     block.keys = reinterpret_cast<const float*>(key_rows.data);
     block.key_stride = problem_.key.token_stride;
@@ -46,7 +47,7 @@ BlockRows BlockReader::Read(KeyRange keys, ReadValues values) {
     PackRows(key_rows, keys_);
     block.keys = keys_;
   }
-  const SourceRows value_rows = SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim, keys);
+  const SourceRows& value_rows = source.values;
   if (values == ReadValues::kAsTheyAre && ReadsInPlace(value_rows)) {
     block.values = reinterpret_cast<const float*>(value_rows.data);
     block.value_stride = problem_.value.token_stride;
@@ -62,10 +63,9 @@ BlockRows BlockReader::Read(KeyRange keys, ReadValues values) {
   return block;
 }
 
-void BlockReader::Fetch(KeyRange keys) const {
-  if (keys.begin >= keys.end) return;
-  FetchRows(SourceOf(problem_.key, sequence_.key_begin, problem_.qk_head_dim, keys));
-  FetchRows(SourceOf(problem_.value, sequence_.value_begin, problem_.v_head_dim, keys));
+BlockSource BlockReader::SourceOf(KeyRange keys) const {
+  return {.keys = RowsOf(problem_.key, sequence_.key_begin, problem_.qk_head_dim, keys),
+          .values = RowsOf(problem_.value, sequence_.value_begin, problem_.v_head_dim, keys)};
 }
 
 }  // namespace triad

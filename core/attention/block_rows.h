@@ -20,6 +20,12 @@ struct BlockRows {
   ValueTraits value_traits;  // unless kAsTheyAre
 };
 
+// Rows of the request, as they are.
+struct BlockSource {
+  SourceRows keys;
+  SourceRows values;
+};
+
 enum class ReadValues {
   kAsTheyAre,
   kFinite,  // those that are not are read as 0
@@ -35,11 +41,11 @@ class BlockReader {
   // Reads keys and values [keys.begin, keys.end), nothing else. What it returns is valid until the next call.
   BlockRows Read(KeyRange keys, ReadValues values);
 
-  // Brings keys and values [keys.begin, keys.end) nearer: they will be read soon.
-  void Fetch(KeyRange keys) const;
+  // Where keys and values [keys.begin, keys.end) lie, for whoever wants them nearer before they are read.
+  BlockSource SourceOf(KeyRange keys) const;
 
  private:
-  SourceRows SourceOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const;
+  SourceRows RowsOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const;
   bool ReadsInPlace(const SourceRows& rows) const;
 
   const AttentionProblem& problem_;

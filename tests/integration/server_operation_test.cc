@@ -72,7 +72,7 @@ TEST(ServerInfoTest, SaysWhatTheServerIsAndAccepts) {
   v1::ServerInfo info;
   ASSERT_TRUE(server.NewStub()->GetServerInfo(&context, {}, &info).ok());
   EXPECT_EQ(info.version(), std::string(ServerVersion()));
-  EXPECT_EQ(info.kernel(), "tiled");
+  EXPECT_THAT(info.kernel(), testing::StartsWith("fused"));
   EXPECT_EQ(info.threads(), 2);
   EXPECT_NE(info.onednn_version(), "");
   EXPECT_EQ(info.instruction_set(), std::string(Name(DetectInstructionSet())));

@@ -28,7 +28,7 @@ struct Limits {
 struct ServerInfo {
   std::string version = {};          // "major.minor.patch"
   std::string instruction_set = {};  // such as "avx2" or "avx512_bf16"
-  std::string kernel = {};           // the one that answers Kernel::kAuto, such as "tiled"
+  std::string kernel = {};           // the one that answers Kernel::kAuto, such as "fused"
   std::string onednn_version = {};   // "major.minor.patch"
   int32_t threads = 0;               // compute threads
   Limits limits = {};

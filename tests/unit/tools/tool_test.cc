@@ -65,7 +65,7 @@ TEST(ToolTest, InfoShowsEveryLimit) {
   tool.connection->info = {
       .version = "1.2.3",
       .instruction_set = "avx2",
-      .kernel = "tiled",
+      .kernel = "fused",
       .onednn_version = "2.6.3",
       .threads = 2,
       .limits = {.max_message_bytes = 111, .max_queue_time = absl::Milliseconds(5), .max_batch = 99}};

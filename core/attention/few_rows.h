@@ -1,0 +1,44 @@
+// A few rows of one item (decode steps, with the heads that share a kv head), from packing their queries to storing
+// them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/attention/item_rows.h"
+#include "core/attention/row_group.h"
+#include "core/attention/row_product.h"
+#include "core/attention/score_tile.h"
+#include "core/base/scratch.h"
+
+namespace triad {
+
+// All rows of `rows`, at most kFewRows. Borrows its arguments; `scratch` holds its buffers.
+class FewRows final : public RowGroup {
+ public:
+  FewRows(ItemRows& rows, Scratch& scratch);
+
+  KeyRange seen() const override { return seen_; }
+  void PackQueries(const BlockSource& next) override;
+  void Start() override;
+  void AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) override;
+  bool IsFinite() const override;
+  void Finish(float value_scale) override;
+
+ private:
+  RowMaxAndSum SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block);
+
+  ItemRows& rows_;
+  const int64_t count_;
+  const int64_t query_dims_;  // qk_head_dim and v_head_dim, rounded up to kPackedStep
+  const int64_t output_dims_;
+  KeyRange seen_;
+  float* const queries_;       // [rows, query_dims_]
+  float* const scores_;        // [rows, kFusedKeyBlock]
+  float* const block_output_;  // [rows, output_dims_]
+  float* const output_;        // [rows, output_dims_]
+  const RowState block_state_;
+  const RowState total_;
+  float* const merge_factors_;
+};
+
+}  // namespace triad

@@ -1,0 +1,102 @@
+#include "core/attention/item_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/key_range.h"
+#include "core/base/dims.h"
+
+namespace triad {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+ItemRows::ItemRows(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
+                   Scratch& scratch)
+    : problem_(problem),
+      sequence_(problem.sequences[item.sequence]),
+      item_(item),
+      scratch_(scratch),
+      count_(item.row_end - item.row_begin),
+      output_dims_(RoundUp(problem.v_head_dim, kPackedStep)),
+      scores_(problem, item),
+      outputs_(problem, item, outputs),
+      keys_(scratch.Allocate<KeyRange>(count_)) {
+  for (int64_t row = 0; row < count_; ++row) {
+    const int64_t query = PlaceOfRow(problem_, item_, row).query;
+    keys_[row] = query < sequence_.query_length ? problem_.VisibleKeys(sequence_, query) : KeyRange{};
+  }
+}
+
+SourceRows ItemRows::QueriesFrom(int64_t row, int64_t count) const {
+  const int64_t group = problem_.group();
+  const RowPlace place = PlaceOfRow(problem_, item_, row);
+  const int64_t counted = std::min(count_, sequence_.query_length * group - item_.row_begin) - row;
+  const int64_t element_bytes = ByteSize(problem_.dtype);
+  const int64_t first =
+      sequence_.query_begin + place.query * problem_.query.token_stride + place.head * problem_.query.head_stride;
+  return {.data = problem_.query.data + first * element_bytes,
+          .stride_bytes = problem_.query.token_stride * element_bytes,
+          .count = std::clamp<int64_t>(counted, 0, group == 1 ? count : 1),  // the next may be another head's
+          .dtype = problem_.dtype,
+          .dims = problem_.qk_head_dim};
+}
+
+void ItemRows::PackQueries(int64_t begin, int64_t count, float* packed, int64_t stride) const {
+  int64_t done = 0;
+  while (done < count) {
+    const SourceRows source = QueriesFrom(begin + done, count - done);
+    if (source.count == 0) break;
+    PackRows(source, packed + done * stride);
+    done += source.count;
+  }
+  if (std::signbit(problem_.scale)) {
+    for (int64_t i = 0; i < done * stride; ++i) packed[i] = -packed[i];
+  }
+  std::fill(packed + done * stride, packed + count * stride, 0.0f);
+}
+
+void ItemRows::MakeScoresFinal(int64_t row, int64_t key, int64_t next_rows, float* scores, int64_t count) {
+  if (scores_.has_modifiers()) scores_.Modify(row, key, next_rows, scores, count);
+  if (problem_.return_weights) outputs_.KeepScores(row, key, scores, count);
+}
+
+void ItemRows::AddNonFiniteValues(int64_t row, KeyRange keys, const float* scores, int64_t stride) {
+  if (non_finite_ == nullptr) {
+    non_finite_ = scratch_.Allocate<float>(count_ * output_dims_);
+    std::fill_n(non_finite_, count_ * output_dims_, 0.0f);
+  }
+  float* sums = non_finite_ + row * output_dims_;
+  const int64_t element_bytes = ByteSize(problem_.dtype);
+  const KeyRange seen = Intersection(keys_[row], keys);
+  for (int64_t key = seen.begin; key < seen.end; ++key) {
+    if (scores[(key - keys.begin) * stride] == kLowest) continue;  // hidden, or of weight 0: not read
+    const int64_t first =
+        sequence_.value_begin + key * problem_.value.token_stride + item_.kv_head * problem_.value.head_stride;
+    for (int64_t i = 0; i < problem_.v_head_dim; ++i) {
+      const float value = LoadElement(problem_.value.data + (first + i) * element_bytes, problem_.dtype);
+      if (!std::isfinite(value)) sums[i] += value;
+    }
+  }
+}
+
+void ItemRows::Finish(int64_t row, const Result& result) {
+  FinishedRow finished{.keys = keys_[row],
+                       .max = result.max,
+                       .sum = result.sum,
+                       .value_scale = result.value_scale,
+                       .factor = scores_.factor(),
+                       .output = result.output,
+                       .non_finite = non_finite_ == nullptr ? nullptr : non_finite_ + row * output_dims_};
+  if (IsEmpty(finished.keys)) {  // it computed whatever its neighbours needed
+    finished.max = kLowest;
+    finished.sum = 0;
+    std::fill_n(result.output, output_dims_, 0.0f);
+  }
+  outputs_.Finish(row, finished);
+}
+
+}  // namespace triad

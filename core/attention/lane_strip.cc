@@ -1,0 +1,162 @@
+#include "core/attention/lane_strip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/attention/key_range.h"
+#include "core/base/dims.h"
+
+namespace triad {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+// Of a row of scores: one line more than a block, or rows would share few sets of L1.
+constexpr int64_t kScoreStride = kFusedKeyBlock + 16;
+
+}  // namespace
+
+StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scratch) {
+  const int64_t dims = RoundUp(std::max(rows.problem().qk_head_dim, rows.problem().v_head_dim), kPackedStep);
+  return {.scores = scratch.Allocate<float>(kFusedKeyBlock * widest),
+          .rows_of_scores = rows.HasFinalScores() ? nullptr : scratch.Allocate<float>(widest * kScoreStride),
+          .rows_of_strip = scratch.Allocate<float>(widest * dims),
+          .first_key = scratch.Allocate<int32_t>(widest),
+          .end_key = scratch.Allocate<int32_t>(widest)};
+}
+
+LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch)
+    : rows_(rows),
+      strip_(strip),
+      end_(std::min(strip.begin + strip.width, rows.count())),
+      buffers_(buffers),
+      query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep)),
+      output_dims_(RoundUp(rows.problem().v_head_dim, kPackedStep)),
+      shared_({.begin = 0, .end = rows.sequence().kv_len}),
+      queries_(scratch.Allocate<float>(query_dims_ * strip.width)),
+      output_(scratch.Allocate<float>(output_dims_ * strip.width)),
+      state_{.max = scratch.Allocate<float>(strip.width),
+             .sum = scratch.Allocate<float>(strip.width),
+             .keep = scratch.Allocate<float>(strip.width),
+             .add = scratch.Allocate<float>(strip.width)} {
+  for (int64_t row = strip_.begin; row < end_; ++row) {
+    const KeyRange keys = rows_.KeysOf(row);
+    if (IsEmpty(keys)) continue;  // its lane may hold anything
+    seen_ = Cover(seen_, keys);
+    shared_ = Intersection(shared_, keys);
+  }
+}
+
+// Queries become columns.
+void LaneStrip::PackQueries(const BlockSource& next) {
+  FetchRows(next.keys);
+  FetchRows(next.values);
+  const int64_t width = strip_.width;
+  const SourceRows source = rows_.QueriesFrom(strip_.begin, width);
+  const bool is_f32 = source.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(source.data) % alignof(float) == 0;
+  if (is_f32 && source.count == width && source.dims % 4 == 0 && !std::signbit(rows_.problem().scale)) {
+    FetchRows(rows_.QueriesFrom(std::min(strip_.begin + width, rows_.count() - 1), width));  // the next strip's
+    TransposeRows({.rows = reinterpret_cast<const float*>(source.data),
+                   .stride = source.stride_bytes / ByteSize(source.dtype),
+                   .count = width,
+                   .columns = source.dims},
+                  queries_, width);
+    return;
+  }
+  rows_.PackQueries(strip_.begin, width, buffers_.rows_of_strip, query_dims_);
+  TransposeRows({.rows = buffers_.rows_of_strip, .stride = query_dims_, .count = width, .columns = query_dims_},
+                queries_, width);
+}
+
+void LaneStrip::Start() {
+  std::fill_n(output_, output_dims_ * strip_.width, 0.0f);
+  std::fill_n(state_.max, strip_.width, kLowest);
+  std::fill_n(state_.sum, strip_.width, 0.0f);
+}
+
+void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) {
+  FetchRows(next.keys);
+  FetchRows(next.values);
+  const int64_t key_count = Length(keys);
+  const int64_t width = strip_.width;
+  const ScoreStrip scores = {.scores = buffers_.scores,
+                             .keys = RoundUp(key_count, kKeyTree),
+                             .width = width,
+                             .factor = rows_.scores().factor()};
+  MultiplyKeys({.keys = block.keys,
+                .key_stride = block.key_stride,
+                .key_count = key_count,
+                .queries = queries_,
+                .dims = rows_.problem().qk_head_dim,
+                .width = width,
+                .scores = scores.scores});
+  std::fill(scores.scores + key_count * width, scores.scores + scores.keys * width, kLowest);
+  if (!rows_.HasFinalScores()) MakeScoresFinal(scores, keys.begin);
+  if (keys.begin < shared_.begin || keys.end > shared_.end) HideKeys(scores, keys.begin);
+  if (block.value_traits.has_non_finite) {
+    for (int64_t row = strip_.begin; row < end_; ++row) {
+      rows_.AddNonFiniteValues(row, keys, scores.scores + row - strip_.begin, width);
+    }
+  }
+  SoftmaxStrip(scores, state_);
+  AddValues({.values = block.values,
+             .value_stride = block.value_stride,
+             .key_count = key_count,
+             .weights = scores.scores,
+             .dims = rows_.problem().v_head_dim,
+             .width = width,
+             .keep = state_.keep,
+             .add = state_.add,
+             .output = output_});
+}
+
+// Modifiers go along rows, as the request's bias and keep do: scores are transposed for them and back.
+void LaneStrip::MakeScoresFinal(const ScoreStrip& scores, int64_t first_key) {
+  float* const transposed = buffers_.rows_of_scores;
+  TransposeRows({.rows = scores.scores, .stride = scores.width, .count = scores.keys, .columns = scores.width},
+                transposed, kScoreStride);
+  for (int64_t row = strip_.begin; row < end_; ++row) {
+    const KeyRange keys = Intersection(rows_.KeysOf(row), {.begin = first_key, .end = first_key + scores.keys});
+    if (IsEmpty(keys)) continue;
+    float* row_scores = transposed + (row - strip_.begin) * kScoreStride + keys.begin - first_key;
+    rows_.MakeScoresFinal(row, keys.begin, end_ - 1 - row, row_scores, Length(keys));
+  }
+  if (!rows_.scores().has_modifiers()) return;
+  TransposeRows({.rows = transposed, .stride = kScoreStride, .count = scores.width, .columns = scores.keys},
+                scores.scores, scores.width);
+}
+
+void LaneStrip::HideKeys(const ScoreStrip& scores, int64_t first_key) {
+  const auto index = [&](int64_t key) {
+    return static_cast<int32_t>(std::clamp<int64_t>(key - first_key, 0, scores.keys));
+  };
+  for (int64_t lane = 0; lane < strip_.width; ++lane) {
+    const KeyRange keys = rows_.KeysOf(strip_.begin + lane);
+    buffers_.first_key[lane] = index(keys.begin);
+    buffers_.end_key[lane] = index(keys.end);
+  }
+  const int64_t shared_begin = index(shared_.begin);
+  const int64_t shared_end = std::max<int64_t>(shared_begin, index(shared_.end));
+  HiddenKeys hidden = {.begin = buffers_.first_key, .end = buffers_.end_key, .first = 0, .last = shared_begin};
+  HideScores(scores, hidden);
+  hidden.first = shared_end;
+  hidden.last = scores.keys;
+  HideScores(scores, hidden);
+}
+
+bool LaneStrip::IsFinite() const { return AllFinite(output_, output_dims_ * strip_.width); }
+
+void LaneStrip::Finish(float value_scale) {
+  float* const rows = buffers_.rows_of_strip;
+  TransposeRows({.rows = output_, .stride = strip_.width, .count = output_dims_, .columns = strip_.width}, rows,
+                output_dims_);
+  for (int64_t row = strip_.begin; row < end_; ++row) {
+    const int64_t lane = row - strip_.begin;
+    rows_.Finish(row, {.max = state_.max[lane],
+                       .sum = state_.sum[lane],
+                       .value_scale = value_scale,
+                       .output = rows + lane * output_dims_});
+  }
+}
+
+}  // namespace triad

@@ -1,0 +1,53 @@
+// A strip of rows that stand in the lanes of vectors, from packing their queries to storing them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/attention/fused_geometry.h"
+#include "core/attention/item_rows.h"
+#include "core/attention/lane_softmax.h"
+#include "core/attention/row_group.h"
+#include "core/base/scratch.h"
+
+namespace triad {
+
+// What the strips of an item use one after another.
+struct StripBuffers {
+  float* scores = nullptr;          // [kFusedKeyBlock, widest strip]
+  float* rows_of_scores = nullptr;  // [widest strip, a block and a line]; null unless scores are modified or asked for
+  float* rows_of_strip = nullptr;   // [widest strip, qk_head_dim or v_head_dim, rounded up to kPackedStep]
+  int32_t* first_key = nullptr;     // [widest strip]: of a block, what a lane sees
+  int32_t* end_key = nullptr;       // [widest strip]: past the last
+};
+StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scratch);
+
+// Borrows its arguments; `scratch` holds its own buffers.
+class LaneStrip final : public RowGroup {
+ public:
+  LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch);
+
+  KeyRange seen() const override { return seen_; }
+  void PackQueries(const BlockSource& next) override;
+  void Start() override;
+  void AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) override;
+  bool IsFinite() const override;
+  void Finish(float value_scale) override;
+
+ private:
+  void MakeScoresFinal(const ScoreStrip& scores, int64_t first_key);
+  void HideKeys(const ScoreStrip& scores, int64_t first_key);
+
+  ItemRows& rows_;
+  const RowStrip strip_;
+  const int64_t end_;  // past the last row that is one
+  const StripBuffers buffers_;
+  const int64_t query_dims_;  // qk_head_dim and v_head_dim, rounded up to kPackedStep
+  const int64_t output_dims_;
+  KeyRange seen_;         // by some row
+  KeyRange shared_;       // by all rows that see any
+  float* const queries_;  // [query_dims_, width]
+  float* const output_;   // [output_dims_, width]
+  const LaneState state_;
+};
+
+}  // namespace triad

@@ -1,0 +1,27 @@
+// Rows of a work item of the fused kernel that meet the blocks of keys together.
+#pragma once
+
+#include "core/attention/attention_problem.h"
+#include "core/attention/block_rows.h"
+
+namespace triad {
+
+class RowGroup {
+ public:
+  virtual ~RowGroup() = default;
+
+  // Keys that some of the rows sees.
+  virtual KeyRange seen() const = 0;
+  // Packs the queries, and brings `next` nearer meanwhile. To be called once, first.
+  virtual void PackQueries(const BlockSource& next) = 0;
+  // Forgets all blocks.
+  virtual void Start() = 0;
+  // Adds a block's part of `keys`, which begin at a multiple of kKeyTree, and brings `next` nearer meanwhile.
+  virtual void AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) = 0;
+  // Whether all sums so far are numbers.
+  virtual bool IsFinite() const = 0;
+  // Writes everything of the rows. Values were read multiplied by `value_scale`.
+  virtual void Finish(float value_scale) = 0;
+};
+
+}  // namespace triad

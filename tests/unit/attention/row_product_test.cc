@@ -1,0 +1,138 @@
+#include "core/attention/row_product.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/attention/lane_product.h"
+#include "core/attention/lane_softmax.h"
+#include "core/base/dims.h"
+#include "core/base/scratch.h"
+#include "gtest/gtest.h"
+
+namespace triad {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+struct Size {
+  int64_t keys;
+  int64_t dims;
+};
+const Size kSizes[] = {{1, 1}, {2, 3}, {3, 64}, {7, 33}, {8, 128}, {15, 80}, {17, 31}, {128, 64}, {127, 192}};
+
+// Numbers about 1; rows are a few elements further apart than they are long, and not aligned.
+class RowProductTest : public testing::TestWithParam<int64_t> {
+ protected:
+  int64_t rows() const { return GetParam(); }
+  float* Fill(int64_t count, int64_t step) {
+    float* values = scratch_.Allocate<float>(count);
+    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * step) % 101 - 50) / 37;
+    return values;
+  }
+
+  Scratch scratch_;
+};
+
+TEST_P(RowProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
+  for (const Size& size : kSizes) {
+    const int64_t stride = size.dims + 3;
+    const float* keys = Fill(size.keys * stride + 1, 7) + 1;
+    const float* queries = Fill(rows() * stride, 11);
+    const int64_t score_stride = RoundUp(size.keys, 8);
+    float* scores = scratch_.Allocate<float>(rows() * score_stride);
+    MultiplyKeysByRows({.keys = keys,
+                        .key_stride = stride,
+                        .key_count = size.keys,
+                        .queries = queries,
+                        .query_stride = stride,
+                        .dims = size.dims,
+                        .rows = rows(),
+                        .scores = scores,
+                        .score_stride = score_stride});
+    for (int64_t row = 0; row < rows(); ++row) {
+      for (int64_t key = 0; key < size.keys; ++key) {
+        float sum = 0;
+        for (int64_t d = 0; d < size.dims; ++d) sum = std::fma(keys[key * stride + d], queries[row * stride + d], sum);
+        ASSERT_EQ(scores[row * score_stride + key], sum) << size.keys << " keys, " << size.dims << " dims";
+      }
+    }
+  }
+}
+
+TEST_P(RowProductTest, EveryOutputIsOneChainInTheOrderOfKeys) {
+  for (const Size& size : kSizes) {
+    const int64_t stride = size.dims + 5;
+    const float* values = Fill(size.keys * stride + 1, 7) + 1;
+    const float* weights = Fill(rows() * size.keys, 11);
+    float* output = scratch_.Allocate<float>(rows() * stride);
+    MultiplyValuesByRows({.values = values,
+                          .value_stride = stride,
+                          .key_count = size.keys,
+                          .weights = weights,
+                          .weight_stride = size.keys,
+                          .dims = size.dims,
+                          .rows = rows(),
+                          .output = output,
+                          .output_stride = stride});
+    for (int64_t row = 0; row < rows(); ++row) {
+      for (int64_t d = 0; d < size.dims; ++d) {
+        float sum = 0;
+        for (int64_t key = 0; key < size.keys; ++key) {
+          sum = std::fma(values[key * stride + d], weights[row * size.keys + key], sum);
+        }
+        ASSERT_EQ(output[row * stride + d], sum) << size.keys << " keys, " << size.dims << " dims";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, RowProductTest, testing::Range<int64_t>(1, kFewRows + 1));
+
+// One row's softmax, and the same in every lane of a strip: what a decode step and a prefill make of it.
+TEST(SoftmaxOfRowTest, HasTheBytesOfALane) {
+  Scratch scratch;
+  const int64_t width = MachineStripShape().unit;
+  std::vector<std::vector<float>> rows = {std::vector<float>(8, -kInf),
+                                          {1, kNaN, 3, -kInf, 0, 1, 2, 3},
+                                          {-kInf, kNaN, -kInf, -kInf, -kInf, -kInf, -kInf, -kInf},
+                                          {kInf, 1, 2, 3, 4, 5, 6, 7}};
+  std::vector<float> long_row;
+  for (int i = 0; i < 128; ++i) long_row.push_back(static_cast<float>((i * 37) % 101 - 50) / 7);
+  rows.push_back(long_row);
+  for (const std::vector<float>& row : rows) {
+    const auto count = static_cast<int64_t>(row.size());
+    float* scores = scratch.Allocate<float>(count);
+    std::copy(row.begin(), row.end(), scores);
+    const RowMaxAndSum result = SoftmaxOfRow(scores, count, /*factor=*/0.3f);
+
+    const ScoreStrip strip{
+        .scores = scratch.Allocate<float>(count * width), .keys = count, .width = width, .factor = 0.3f};
+    for (int64_t k = 0; k < count; ++k) std::fill_n(strip.scores + k * width, width, row[static_cast<size_t>(k)]);
+    const LaneState state{.max = scratch.Allocate<float>(width),
+                          .sum = scratch.Allocate<float>(width),
+                          .keep = scratch.Allocate<float>(width),
+                          .add = scratch.Allocate<float>(width)};
+    std::fill_n(state.max, width, -kInf);
+    std::fill_n(state.sum, width, 0.0f);
+    SoftmaxStrip(strip, state);
+    for (int64_t k = 0; k < count; ++k) {
+      const float lane = strip.scores[k * width];
+      if (std::isnan(lane)) {
+        EXPECT_TRUE(std::isnan(scores[k]));
+      } else {
+        EXPECT_EQ(scores[k], lane) << "key " << k;
+      }
+    }
+    EXPECT_EQ(std::isnan(result.sum), std::isnan(state.sum[0]));
+    if (std::isnan(result.sum)) continue;
+    EXPECT_EQ(result.max, state.max[0]);
+    EXPECT_EQ(result.sum, state.sum[0]);
+  }
+}
+
+}  // namespace
+}  // namespace triad
