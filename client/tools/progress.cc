@@ -1,6 +1,7 @@
 #include "client/tools/progress.h"
 
 #include <chrono>
+#include <utility>
 
 namespace triad::tools {
 namespace {
@@ -8,6 +9,7 @@ constexpr char kEraseLine[] = "\r\x1b[K";  // back to its start, and ANSI's "era
 }  // namespace
 
 Progress::Progress(std::ostream& out, bool enabled, Clock& clock) : out_(out), clock_(clock), start_(clock.Now()) {
+  Enter("working");
   if (enabled) thread_ = std::thread([this] { Run(); });
 }
 
@@ -21,20 +23,24 @@ Progress::~Progress() {
 }
 
 void Progress::Enter(const std::string& stage) {
+  Enter([stage] { return stage; });
+}
+
+void Progress::Enter(std::function<std::string()> stage) {
   MutexLock lock(mu_);
-  stage_ = stage;
+  stage_ = std::move(stage);
 }
 
 void Progress::Run() {
   int64_t seconds = 1;
-  while (const std::optional<std::string> stage = StageAt(start_ + std::chrono::seconds(seconds))) {
-    out_ << kEraseLine << *stage << ": " << seconds << " s" << std::flush;
+  while (const auto stage = StageAt(start_ + std::chrono::seconds(seconds))) {
+    out_ << kEraseLine << (*stage)() << ": " << seconds << " s" << std::flush;
     ++seconds;
   }
   if (seconds > 1) out_ << kEraseLine << std::flush;
 }
 
-std::optional<std::string> Progress::StageAt(Time next) {
+std::optional<std::function<std::string()>> Progress::StageAt(Time next) {
   MutexLock lock(mu_);
   while (!done_ && clock_.Now() < next) clock_.WaitUntil(changed_, mu_, next);
   if (done_) return std::nullopt;

@@ -1,6 +1,7 @@
 // Says that something takes long, on a terminal.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -23,18 +24,21 @@ class Progress {
 
   // Names what is going on from now on.
   void Enter(const std::string& stage);
+  // The same for a line that changes: `stage` is called whenever one is printed, on a thread of this, once more at most
+  // after the next Enter.
+  void Enter(std::function<std::string()> stage);
 
  private:
   void Run();
-  // Waits until `next`; the stage to print then, or nothing once this is ending.
-  std::optional<std::string> StageAt(Time next);
+  // Waits until `next`; what names the stage then, or nothing once this is ending.
+  std::optional<std::function<std::string()>> StageAt(Time next);
 
   std::ostream& out_;
   Clock& clock_;
   const Time start_;
   Mutex mu_;  // guards what follows, up to the thread
   CondVar changed_;
-  std::string stage_ ABSL_GUARDED_BY(mu_) = "working";
+  std::function<std::string()> stage_ ABSL_GUARDED_BY(mu_);
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // last: joined by the destructor before the rest goes; not joinable when disabled
 };

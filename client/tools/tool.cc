@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/tools/attend_command.h"
+#include "client/tools/bench/bench_command.h"
 #include "client/tools/completion_command.h"
 #include "client/tools/forward_command.h"
 #include "client/tools/health_command.h"
@@ -46,6 +47,7 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   AddAttendCommand(app, world, exit_code);
   AddForwardCommand(app, world, exit_code);
   AddImportCommand(AddLayersCommand(app, world, exit_code), world, exit_code);
+  AddBenchCommand(app, world, exit_code);
   AddHealthCommand(app, world, exit_code);
   AddInfoCommand(app, world, exit_code);
   AddCompletionCommand(app, world);

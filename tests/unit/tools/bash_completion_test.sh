@@ -15,7 +15,7 @@ expect() {
   done
 }
 
-expect attend forward layers health info completion -- triad ""
+expect attend bench forward layers health info completion -- triad ""
 expect attend -- triad at
 expect --query --causal --json -- triad attend --
 expect tokens_heads packed -- triad attend --layout ""
@@ -23,6 +23,8 @@ expect bottom_right -- triad attend --alignment b
 expect bash zsh fish -- triad completion ""
 expect --layer --input --position-offsets -- triad forward --
 expect tokens_heads packed -- triad forward --layout ""
+expect --concurrency --find-max --html -- triad bench --
+expect constant poisson -- triad bench --arrivals ""
 expect list get load unload import -- triad layers ""
 expect --from --force -- triad layers import --
 expect load -- triad layers lo

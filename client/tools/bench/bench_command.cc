@@ -1,0 +1,61 @@
+#include "client/tools/bench/bench_command.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_join.h"
+#include "client/tools/bench/bench.h"
+#include "client/tools/bench/bench_flags.h"
+#include "client/tools/bench/bench_report.h"
+#include "client/tools/json_output.h"
+#include "client/tools/progress.h"
+#include "core/base/clock.h"
+#include "core/tensor/file_bytes.h"
+
+namespace triad::tools {
+namespace {
+
+absl::StatusOr<BenchReport> MakeRuns(const BenchConfig& config, const World& world) {
+  auto bench = Bench::Create(config, world.connect, RealClock());
+  if (!bench.ok()) return bench.status();
+  Progress progress(world.err, world.show_progress);
+  return (*bench)->Run([&progress](std::function<std::string()> stage) { progress.Enter(std::move(stage)); });
+}
+
+absl::Status Publish(const BenchReport& report, const BenchFlags& flags, std::ostream& out) {
+  if (flags.json) {
+    PrintJson(ReportJson(report), out);
+  } else {
+    PrintReport(report, out);
+  }
+  absl::Status status;
+  if (!flags.csv.empty()) status.Update(WriteFile(flags.csv, {ReportCsv(report)}));
+  if (!flags.html.empty()) status.Update(WriteFile(flags.html, {ReportHtml(report)}));
+  return status;
+}
+
+int RunBench(const BenchFlags& flags, const World& world) {
+  const std::string targets = absl::StrJoin(flags.config.targets, ",");
+  const auto config = ToConfig(flags);
+  if (!config.ok()) return PrintError(config.status(), targets, kExitUsage, world);
+  const auto report = MakeRuns(*config, world);
+  if (!report.ok()) return PrintError(report.status(), targets, kExitFailed, world);
+  absl::Status status = Verdict(*report);
+  status.Update(Publish(*report, flags, world.out));
+  return status.ok() ? kExitOk : PrintError(status, targets, kExitFailed, world);
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app, const World& world, int& exit_code) {
+  auto flags = std::make_shared<BenchFlags>();  // shared with the callback, which CLI11 copies
+  CLI::App* command = app.add_subcommand(
+      "bench", "Send load in a closed or an open loop, measure latency and throughput, and check a sample of answers");
+  AddBenchFlags(*command, *flags);
+  command->callback([flags, &world, &exit_code] { exit_code = RunBench(*flags, world); });
+}
+
+}  // namespace triad::tools

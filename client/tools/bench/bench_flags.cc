@@ -1,0 +1,189 @@
+#include "client/tools/bench/bench_flags.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/tools/option_kinds.h"
+
+namespace triad::tools {
+namespace {
+
+// An option that takes a time such as 500ms; `least` is the shortest that is allowed.
+template <class Assign>
+CLI::Option* AddTime(CLI::App& command, const std::string& name, absl::Duration least, Assign assign,
+                     const std::string& description) {
+  const auto parse = [name, least, assign](const std::string& text) {
+    absl::Duration time;
+    constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+    if (!absl::ParseDuration(text, &time) || time < least || time > kLongest) {
+      throw CLI::ValidationError(name, absl::StrCat("must be a duration such as 500ms or 1m30s, at least ",
+                                                    absl::FormatDuration(least), "; was ", text));
+    }
+    assign(time);
+  };
+  return command.add_option_function<std::string>(name, parse, description)->type_name("DURATION");
+}
+
+CLI::Option* AddTime(CLI::App& command, const std::string& name, absl::Duration least, Duration& target,
+                     const std::string& description) {
+  return AddTime(
+             command, name, least, [&target](absl::Duration time) { target = absl::ToChronoNanoseconds(time); },
+             description)
+      ->default_str(absl::FormatDuration(absl::FromChrono(target)));
+}
+
+void AddServerFlags(CLI::App& command, BenchFlags& flags) {
+  const std::string group = "Servers";
+  BenchConfig& c = flags.config;
+  command
+      .add_option("--target", c.targets, "Servers: host:port, unix:path, or another gRPC target; requests take turns")
+      ->envname("TRIAD_TARGET")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--connections", c.connections, "Connections to each target")->capture_default_str()->group(group);
+  command.add_flag("--stream", c.stream, "Send items of streams, one for each connection, instead of unary calls")
+      ->group(group);
+  AddTime(
+      command, "--timeout", absl::Nanoseconds(1), [&c](absl::Duration time) { c.timeout = time; },
+      "Time for each request; there are no retries")
+      ->default_str(absl::FormatDuration(c.timeout))
+      ->group(group);
+}
+
+// Those that a trace brings itself.
+std::vector<CLI::Option*> AddWorkloadFlags(CLI::App& command, BenchFlags& flags) {
+  const std::string group = "Workload";
+  Workload& w = flags.config.workload;
+  RequestDraw& draw = flags.config.draw;
+  const std::string lengths = ": N, uniform:LOW:HIGH or zipf:LOW:HIGH[:EXPONENT]";
+  const std::vector<CLI::Option*> options = {
+      command.add_option("--layer", w.layer, "Send Forward requests for this hosted layer, instead of Attend"),
+      command.add_option("--layer-version", w.layer_version, "Its version; default: the highest that is loaded"),
+      command.add_option("--tokens", flags.tokens, "Queries, and keys, of each sequence" + lengths)
+          ->capture_default_str(),
+      command.add_option("--kv-len", flags.kv_len, "Keys, where they are not as many as the queries" + lengths),
+      command.add_option("--batch", w.batch, "Sequences of a request")->capture_default_str(),
+      command.add_option("--heads", w.heads, "Query heads")->capture_default_str(),
+      command.add_option("--kv-heads", flags.kv_heads, "Key and value heads; default: as many as query heads"),
+      command.add_option("--head-dim", w.qk_head_dim, "Width of queries and keys")->capture_default_str(),
+      command.add_option("--v-head-dim", flags.v_head_dim, "Width of values; default: that of keys"),
+      AddChoice<DType>(command, "--dtype", w.dtype,
+                       {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}}, "Type of what is sent")
+          ->default_str("f32"),
+      command.add_flag("--causal", w.causal, "Hide keys after a query's position, the last query at the last key"),
+      command.add_option("--keep", w.keep, "Send a keep mask that leaves this share visible; 1: none")
+          ->capture_default_str(),
+      command.add_option("--seed", draw.seed, "Of lengths, contents and Poisson arrivals")->capture_default_str(),
+  };
+  for (CLI::Option* option : options) option->group(group);
+  return options;
+}
+
+void AddLoadFlags(CLI::App& command, BenchFlags& flags, const std::vector<CLI::Option*>& workload) {
+  const std::string group = "Load";
+  BenchConfig& c = flags.config;
+  CLI::Option* concurrency = command.add_option(
+      "--concurrency", flags.concurrency, "Closed loop: requests kept in flight, N or LOW:HIGH:STEP (a run each)");
+  CLI::Option* rate = command.add_option("--rate", flags.rate,
+                                         "Open loop: requests/s, R or LOW:HIGH:STEP (a run each), or one run of "
+                                         "ramp:FROM:TO or step:LOW:HIGH:STEP");
+  concurrency->excludes(rate)->group(group);
+  rate->group(group);
+  AddChoice<Spacing>(command, "--arrivals", c.spacing,
+                     {{"constant", Spacing::kConstant}, {"poisson", Spacing::kPoisson}}, "How an open loop's follow")
+      ->default_str("constant")
+      ->group(group);
+  AddTime(command, "--duration", absl::Milliseconds(1), c.duration, "How long each run sends")->group(group);
+  AddTime(command, "--warmup", absl::ZeroDuration(), c.warmup, "Sent before, and not measured")->group(group);
+  command.add_option("--requests", c.max_requests, "Most requests of a run")->group(group);
+  command.add_option("--max-in-flight", c.max_in_flight, "Open loop: a request that is due with so many is dropped")
+      ->capture_default_str()
+      ->group(group);
+  CLI::Option* trace = command.add_option("--trace", flags.trace,
+                                          "Send the requests that --record wrote, when they were due then; with "
+                                          "--concurrency or --rate, as those say");
+  trace->type_name("FILE")->group(group);
+  for (CLI::Option* option : workload) trace->excludes(option);
+  command.add_option("--record", c.record_path, "Write the requests of the run, to be sent again by --trace")
+      ->type_name("FILE")
+      ->group(group);
+}
+
+void AddJudgementFlags(CLI::App& command, BenchFlags& flags) {
+  const std::string group = "Judgement and output";
+  BenchConfig& c = flags.config;
+  command.add_option("--slo", flags.slo, "Objective, such as p99=20ms: reports goodput, the results/s within it")
+      ->group(group);
+  command.add_flag("--find-max", c.find_max, "Search for the highest rate that meets --slo, from --rate on")
+      ->group(group);
+  command.add_option("--find-max-precision", c.find_max_precision, "The search ends at this relative gap")
+      ->capture_default_str()
+      ->group(group);
+  AddTime(command, "--late-after", absl::ZeroDuration(), c.late_after,
+          "A request that is sent so long past due is late; more than 1 % of them fail the run")
+      ->group(group);
+  command.add_option("--check", c.check, "Answers of each run that are checked")->capture_default_str()->group(group);
+  command.add_flag("--json", flags.json, "Print for machines")->group(group);
+  command.add_option("--csv", flags.csv, "Write a row for each run")->type_name("FILE")->group(group);
+  command.add_option("--html", flags.html, "Write a page with charts")->type_name("FILE")->group(group);
+}
+
+absl::Status ReadWorkload(const BenchFlags& flags, BenchConfig& config) {
+  Workload& w = config.workload;
+  if (!flags.trace.empty()) {
+    auto trace = ReadTrace(flags.trace);
+    if (!trace.ok()) return trace.status();
+    w = trace->workload;
+    config.trace = std::make_shared<const std::vector<TraceEntry>>(std::move(trace->entries));
+    return absl::OkStatus();
+  }
+  w.kind = w.layer.empty() ? Workload::Kind::kAttend : Workload::Kind::kForward;
+  w.kv_heads = flags.kv_heads.value_or(w.heads);
+  w.v_head_dim = flags.v_head_dim.value_or(w.qk_head_dim);
+  const auto tokens = ParseLengths("--tokens", flags.tokens);
+  if (!tokens.ok()) return tokens.status();
+  config.draw.tokens = *tokens;
+  if (flags.kv_len.empty()) return absl::OkStatus();
+  const auto kv_len = ParseLengths("--kv-len", flags.kv_len);
+  if (!kv_len.ok()) return kv_len.status();
+  config.draw.kv_len = *kv_len;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LoadLevel>> ReadLevels(const BenchFlags& flags) {
+  if (!flags.rate.empty()) return ParseRate(flags.rate, flags.config.duration);
+  if (!flags.concurrency.empty()) return ParseConcurrency(flags.concurrency);
+  if (!flags.trace.empty()) return std::vector<LoadLevel>{{.label = "as recorded"}};
+  constexpr double kFirstRate = 100;  // doubled until it is too much
+  if (flags.config.find_max) return std::vector<LoadLevel>{ConstantRate(kFirstRate, flags.config.duration)};
+  return ParseConcurrency("1");
+}
+
+}  // namespace
+
+void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
+  AddServerFlags(command, flags);
+  AddLoadFlags(command, flags, AddWorkloadFlags(command, flags));
+  AddJudgementFlags(command, flags);
+}
+
+absl::StatusOr<BenchConfig> ToConfig(const BenchFlags& flags) {
+  BenchConfig config = flags.config;
+  if (absl::Status status = ReadWorkload(flags, config); !status.ok()) return status;
+  auto levels = ReadLevels(flags);
+  if (!levels.ok()) return levels.status();
+  config.levels = *std::move(levels);
+  if (!flags.slo.empty()) {
+    const auto slo = ParseServiceLevel(flags.slo);
+    if (!slo.ok()) return slo.status();
+    config.slo = *slo;
+  }
+  if (absl::Status status = CheckConfig(config); !status.ok()) return status;
+  return config;
+}
+
+}  // namespace triad::tools

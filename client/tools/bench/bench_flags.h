@@ -1,0 +1,41 @@
+// The command line of `triad bench`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/tools/bench/bench_config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace triad::tools {
+
+struct BenchFlags {
+  BenchConfig config;  // what flags say directly; the rest is text until ToConfig reads it
+
+  std::string tokens = "16";
+  std::string kv_len;
+  std::string concurrency;
+  std::string rate;
+  std::string slo;
+  std::string trace;
+  std::optional<int64_t> kv_heads;    // unset: as many as heads
+  std::optional<int64_t> v_head_dim;  // unset: qk_head_dim
+
+  bool json = false;
+  std::string csv;  // files to write; empty: none
+  std::string html;
+};
+
+// Adds every flag to `command`. `flags` outlives the parse.
+void AddBenchFlags(CLI::App& command, BenchFlags& flags);
+
+// What the flags ask for, read and checked. INVALID_ARGUMENT names flag, rule and value; a trace file's errors are
+// ReadTrace's.
+absl::StatusOr<BenchConfig> ToConfig(const BenchFlags& flags);
+
+}  // namespace triad::tools

@@ -1,0 +1,196 @@
+// The page of --html.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/tools/bench/bench_report.h"
+#include "client/tools/bench/svg_chart.h"
+
+namespace triad::tools {
+namespace {
+
+constexpr char kStyle[] = R"(
+:root { color-scheme: light dark; --text: #1c2127; --faint: #d7dce2; --back: #ffffff; }
+@media (prefers-color-scheme: dark) { :root { --text: #dfe3e8; --faint: #3a424c; --back: #15191e; } }
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 1080px;
+       margin: 2em auto; padding: 0 1em; }
+table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
+td, th { padding: .25em .7em; text-align: right; border-bottom: 1px solid var(--faint); white-space: nowrap; }
+td:first-child, th:first-child { text-align: left; }
+svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; }
+svg text { fill: var(--text); }
+svg .title { font-size: 15px; font-weight: 600; }
+svg .grid { stroke: var(--faint); }
+.bad { color: #c62828; }
+)";
+
+constexpr char kBlue[] = "#2f7ed8";
+constexpr char kGrey[] = "#8a94a0";
+constexpr char kRed[] = "#d64545";
+
+std::string Row(const std::vector<std::string>& cells, const char* tag = "td") {
+  std::string row = "<tr>";
+  for (const std::string& cell : cells) absl::StrAppend(&row, "<", tag, ">", EscapeHtml(cell), "</", tag, ">");
+  return row + "</tr>\n";
+}
+
+// The members of `object`, nested ones by "outer inner".
+void AppendSetup(std::string& html, const Json& object, const std::string& prefix) {
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_object()) {
+      AppendSetup(html, value, absl::StrCat(prefix, name, " "));
+    } else {
+      html += Row({absl::StrCat(prefix, name), value.is_string() ? value.get<std::string>() : value.dump()});
+    }
+  }
+}
+
+void AppendSummary(std::string& html, const BenchReport& report) {
+  std::vector<std::string> names = {"", "results/s"};
+  for (const NamedShare& share : kReportedShares) names.emplace_back(share.name);
+  for (const char* name : {"max", "queue p50", "compute p50", "errors", "late", "dropped"}) names.emplace_back(name);
+  if (report.slo) names.insert(names.end(), {"goodput/s", ToText(*report.slo)});
+  html += "<div class=\"wide\"><table>\n" + Row(names, "th");
+  for (const LevelReport& level : report.levels) {
+    const RunResult& r = level.result;
+    std::vector<std::string> cells = {level.label, absl::StrFormat("%.1f", r.throughput())};
+    for (const NamedShare& share : kReportedShares) {
+      cells.push_back(ShortDuration(r.latency.Percentile(share.share)));
+    }
+    cells.push_back(ShortDuration(r.latency.max()));
+    cells.push_back(ShortDuration(r.queue.Percentile(0.5)));
+    cells.push_back(ShortDuration(r.compute.Percentile(0.5)));
+    for (const int64_t count : {r.answered() - r.succeeded(), r.late, r.dropped}) cells.push_back(absl::StrCat(count));
+    if (report.slo) {
+      cells.push_back(absl::StrFormat("%.1f", r.goodput()));
+      cells.emplace_back(report.slo->IsMet(r.within_slo, r.due()) ? "met" : "missed");
+    }
+    html += Row(cells);
+  }
+  html += "</table></div>\n";
+}
+
+// Latency by share, the upper tail stretched: x is the number of nines.
+Chart DistributionChart(const RunResult& r) {
+  constexpr double kNines = 5;
+  Chart chart{.title = "Latency distribution"};
+  chart.x = {.label = "share of requests that took at most so long",
+             .low = 0,
+             .high = kNines,
+             .ticks = {{0, "0 %"},
+                       {std::log10(2), "50 %"},
+                       {1, "90 %"},
+                       {2, "99 %"},
+                       {3, "99.9 %"},
+                       {4, "99.99 %"},
+                       {5, "99.999 %"}}};
+  chart.y = DurationAxis("latency", std::min(r.latency.min(), r.uncorrected.min()),
+                         std::max(r.latency.max(), r.uncorrected.max()));
+  Curve due{.name = "from when it was due", .color = kBlue};
+  Curve sent{.name = "from when it was sent", .color = kGrey};
+  for (double nines = 0; nines <= kNines; nines += 0.05) {
+    const double share = 1 - std::pow(10, -nines);
+    due.points.emplace_back(nines, LogNs(r.latency.Percentile(share)));
+    sent.points.emplace_back(nines, LogNs(r.uncorrected.Percentile(share)));
+  }
+  chart.curves = {sent, due};
+  return chart;
+}
+
+// A curve of counts over time, as rates; `count` picks the member.
+Curve RateCurve(const TimeSeries& series, int64_t TimeSeries::Interval::*count) {
+  Curve curve;
+  const double seconds = std::chrono::duration<double>(series.interval()).count();
+  for (size_t i = 0; i < series.intervals().size(); ++i) {
+    curve.points.emplace_back((static_cast<double>(i) + 0.5) * seconds,
+                              static_cast<double>(series.intervals()[i].*count) / seconds);
+  }
+  return curve;
+}
+
+double LargestY(const Curve& curve) {
+  double largest = 0;
+  for (const auto& [x, y] : curve.points) largest = std::max(largest, y);
+  return largest;
+}
+
+Axis TimeAxis(const TimeSeries& series) {
+  const double seconds = std::chrono::duration<double>(series.interval()).count();
+  const double end = seconds * static_cast<double>(std::max<size_t>(series.intervals().size(), 1));
+  Axis axis = LinearAxis("seconds since the start", end);
+  axis.high = end;
+  while (axis.ticks.back().at > end) axis.ticks.pop_back();
+  return axis;
+}
+
+Chart ThroughputChart(const RunResult& r) {
+  Curve results = RateCurve(r.series, &TimeSeries::Interval::succeeded);
+  Curve sent = RateCurve(r.series, &TimeSeries::Interval::sent);
+  results.name = "results";
+  results.color = kBlue;
+  results.is_filled = true;
+  sent.name = "sent";
+  sent.color = kGrey;
+  return {.title = "Throughput over time",
+          .x = TimeAxis(r.series),
+          .y = LinearAxis("requests/s", std::max(LargestY(results), LargestY(sent))),
+          .curves = {sent, results}};
+}
+
+Chart ErrorChart(const RunResult& r) {
+  Curve errors = RateCurve(r.series, &TimeSeries::Interval::failed);
+  errors.name = "errors and dropped";
+  errors.color = kRed;
+  errors.is_filled = true;
+  return {.title = "Errors over time",
+          .x = TimeAxis(r.series),
+          .y = LinearAxis("requests/s", LargestY(errors)),
+          .curves = {errors}};
+}
+
+void AppendLevel(std::string& html, const LevelReport& level) {
+  const RunResult& r = level.result;
+  absl::StrAppend(&html, "<h2>", EscapeHtml(level.label), "</h2>\n");
+  if (!level.generator.ok()) {
+    absl::StrAppend(&html, "<p class=\"bad\">", EscapeHtml(std::string(level.generator.message())), "</p>\n");
+  }
+  html += ToSvg(DistributionChart(r)) + ToSvg(ThroughputChart(r)) + ToSvg(ErrorChart(r));
+  html += "<table>\n" + Row({"code", "answers", "first message"}, "th");
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    if (r.codes[code].count == 0) continue;
+    html += Row({absl::StatusCodeToString(static_cast<absl::StatusCode>(code)), absl::StrCat(r.codes[code].count),
+                 r.codes[code].first_message});
+  }
+  html += "</table>\n";
+  absl::StrAppend(&html, level.check.wrong > 0 ? "<p class=\"bad\">" : "<p>", "Answers checked: ", level.check.right,
+                  " right, ", level.check.wrong, " wrong, ", level.check.unchecked, " could not be checked. ",
+                  EscapeHtml(level.check.first_wrong), "</p>\n");
+}
+
+}  // namespace
+
+std::string ReportHtml(const BenchReport& report) {
+  std::string html = absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>triad bench</title>\n<style>",
+      kStyle, "</style>\n</head>\n<body>\n<h1>triad bench</h1>\n");
+  AppendSummary(html, report);
+  if (report.search && report.search->highest_rate) {
+    absl::StrAppend(&html, "<p>Highest rate that meets ", ToText(*report.slo), ": ",
+                    absl::StrFormat("%.1f", *report.search->highest_rate), "/s",
+                    report.search->generator_was_the_limit ? ", limited by the machine that sent" : "", "</p>\n");
+  }
+  for (const LevelReport& level : report.levels) AppendLevel(html, level);
+  html += "<h2>Setup</h2>\n<table>\n";
+  AppendSetup(html, report.setup, "");
+  absl::StrAppendFormat(&html, "</table>\n<p>Percentiles are within %.1f %%.</p>\n</body>\n</html>\n",
+                        LatencyHistogram::kRelativeError * 100);
+  return html;
+}
+
+}  // namespace triad::tools

@@ -1,0 +1,194 @@
+// `triad bench` against a whole server, by its command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "client/tools/bench/trace_file.h"
+#include "client/tools/tool.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/server_fixture.h"
+#include "tests/support/temp_path.h"
+#include "triad/connection.h"
+
+namespace triad::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+// A server with the layer "demo", and the tool beside it.
+class BenchTest : public ::testing::Test {
+ protected:
+  static ServerOptions Options() {
+    ServerOptions options = TestServerOptions();
+    options.demo_layer = true;
+    return options;
+  }
+
+  // Runs `triad bench` without a warm-up; returns its exit code.
+  int Run(std::vector<std::string> arguments, const std::string& target) {
+    arguments.insert(arguments.begin(), {"bench", "--warmup", "0s", "--target", target});
+    out_.str("");
+    err_.str("");
+    const World world = {.out = out_, .err = err_, .show_progress = false, .connect = client::MakeConnection};
+    return RunTriad(std::move(arguments), world);
+  }
+  int Run(std::vector<std::string> arguments) { return Run(std::move(arguments), server_.target()); }
+
+  // The only level of a run with --json that exits with 0.
+  Json Level(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    EXPECT_EQ(Run(std::move(arguments)), kExitOk) << err_.str();
+    const Json report = Json::parse(out_.str());
+    EXPECT_EQ(report["levels"].size(), 1u);
+    return report["levels"][0];
+  }
+
+  TestServer server_{Options()};
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(BenchTest, AClosedLoopMeasuresAndChecks) {
+  const Json level = Level({"--concurrency", "4", "--requests", "50"});
+  EXPECT_EQ(level["results"], 50);
+  EXPECT_EQ(level["codes"]["OK"]["count"], 50);
+  EXPECT_EQ(level["check"]["right"], 8);
+  EXPECT_LT(level["check"]["largest_excess"], 1);
+  EXPECT_GT(level["server_compute"]["p50_ns"], 0);
+  EXPECT_GE(level["latency"]["p50_ns"], level["latency_from_sent"]["p50_ns"]);
+  EXPECT_EQ(server_.Metric(R"(triad_requests_total{code="OK",method="Attend"})"), 50 + 8);
+}
+
+TEST_F(BenchTest, TypesMasksAndGroupedHeadsAreChecked) {
+  for (const char* dtype : {"f32", "bf16", "f16"}) {
+    const Json level =
+        Level({"--requests", "12",      "--dtype",    dtype,      "--causal",     "--keep",   "0.7",
+               "--heads",    "4",       "--kv-heads", "2",        "--head-dim",   "24",       "--v-head-dim",
+               "16",         "--batch", "2",          "--tokens", "uniform:1:90", "--kv-len", "zipf:100:130",
+               "--check",    "12"});
+    EXPECT_EQ(level["check"]["right"], 12) << dtype << level["check"];
+  }
+}
+
+TEST_F(BenchTest, ForwardOverStreamsBringsTheBytesOfTheSameRequestAlone) {
+  const Json level = Level({"--layer", "demo", "--stream", "--connections", "2", "--concurrency", "8", "--requests",
+                            "40", "--tokens", "uniform:1:20", "--check", "40"});
+  EXPECT_EQ(level["results"], 40);
+  EXPECT_EQ(level["check"]["right"], 40) << level["check"];
+  EXPECT_EQ(server_.Metric(R"(triad_requests_total{code="OK",method="ForwardStream"})"), 40);
+}
+
+TEST_F(BenchTest, AttendOverAStreamInAnOpenLoopSendsAllThatIsDue) {
+  const Json level = Level({"--stream", "--rate", "200", "--arrivals", "poisson", "--requests", "20", "--late-after",
+                            "1h", "--slo", "p50=1h"});
+  EXPECT_EQ(level["due"], 20);
+  EXPECT_EQ(level["results"], 20);
+  EXPECT_EQ(level["slo"]["met"], true);
+  EXPECT_EQ(level["dropped"], 0);
+}
+
+TEST_F(BenchTest, SeveralTargetsTakeTurns) {
+  const TestServer other(Options());
+  EXPECT_EQ(Run({"--concurrency", "2", "--requests", "20", "--check", "0"}, server_.target() + "," + other.target()),
+            kExitOk)
+      << err_.str();
+  const char* served = R"(triad_requests_total{code="OK",method="Attend"})";
+  EXPECT_EQ(server_.Metric(served) + other.Metric(served), 20);
+  EXPECT_GT(server_.Metric(served), 0);
+  EXPECT_GT(other.Metric(served), 0);
+}
+
+TEST_F(BenchTest, ARangeHasARowPerLevel) {
+  const std::string csv = TempPath("levels.csv");
+  const std::string html = TempPath("levels.html");
+  EXPECT_EQ(Run({"--concurrency", "1:3:1", "--requests", "10", "--csv", csv, "--html", html}), kExitOk) << err_.str();
+  for (const char* row : {"\nconcurrency 1 ", "\nconcurrency 2 ", "\nconcurrency 3 "}) {
+    EXPECT_THAT(out_.str(), HasSubstr(row));
+  }
+  std::stringstream rows;
+  rows << std::ifstream(csv).rdbuf();
+  EXPECT_THAT(rows.str(), HasSubstr("\nconcurrency 3,"));
+  std::stringstream page;
+  page << std::ifstream(html).rdbuf();
+  EXPECT_THAT(page.str(), HasSubstr("<h2>concurrency 3</h2>"));
+}
+
+TEST_F(BenchTest, ARecordedTraceSendsTheSameRequestsAtTheSameTimes) {
+  const std::string first = TempPath("first.trace");
+  const std::string second = TempPath("second.trace");
+  ASSERT_EQ(Run({"--rate", "500", "--arrivals", "poisson", "--requests", "25", "--tokens", "uniform:1:40",
+                 "--late-after", "1h", "--record", first}),
+            kExitOk)
+      << err_.str();
+  ASSERT_EQ(Run({"--trace", first, "--late-after", "1h", "--record", second}), kExitOk) << err_.str();
+  const auto recorded = ReadTrace(first);
+  const auto replayed = ReadTrace(second);
+  ASSERT_TRUE(recorded.ok() && replayed.ok()) << recorded.status() << replayed.status();
+  ASSERT_EQ(recorded->entries.size(), 25u);
+  ASSERT_EQ(replayed->entries.size(), 25u);
+  EXPECT_EQ(WorkloadJson(replayed->workload), WorkloadJson(recorded->workload));
+  for (size_t i = 0; i < recorded->entries.size(); ++i) {
+    EXPECT_EQ(replayed->entries[i].due, recorded->entries[i].due) << i;
+    EXPECT_EQ(replayed->entries[i].request, recorded->entries[i].request) << i;
+  }
+}
+
+TEST_F(BenchTest, AGeneratorThatCannotKeepUpFailsTheRunAndSaysWhy) {
+  EXPECT_EQ(Run({"--rate", "1000000", "--requests", "1000", "--max-in-flight", "1"}), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("requests were not sent, because --max-in-flight were"));
+  EXPECT_THAT(out_.str(), HasSubstr("of 1000 due:")) << "the report is printed even so";
+}
+
+TEST_F(BenchTest, RefusalsAreCountedByCodeAndFailOnlyWhenNothingElseCame) {
+  ServerOptions options = TestServerOptions();
+  options.max_tokens_per_request = 100;
+  const TestServer narrow(options);
+  EXPECT_EQ(Run({"--tokens", "uniform:1:200", "--requests", "40", "--json"}, narrow.target()), kExitOk) << err_.str();
+  const Json level = Json::parse(out_.str())["levels"][0];
+  EXPECT_GT(level["codes"]["OK"]["count"], 0);
+  EXPECT_GT(level["codes"]["INVALID_ARGUMENT"]["count"], 0);
+  EXPECT_EQ(level["codes"]["OK"]["count"].get<int>() + level["codes"]["INVALID_ARGUMENT"]["count"].get<int>(), 40);
+  EXPECT_EQ(Run({"--tokens", "200", "--requests", "5"}, narrow.target()), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no request was answered with a result; the first:"));
+}
+
+TEST_F(BenchTest, ASearchWithoutAnAnswerFails) {
+  EXPECT_EQ(Run({"--find-max", "--slo", "p50=1ns", "--duration", "1ms", "--requests", "1", "--check", "0"}),
+            kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no rate that was tried meets the --slo"));
+}
+
+TEST_F(BenchTest, ASearchEndsWhereTheObjectiveIsMissed) {
+  // Dropping is a miss: with one request in flight, some rate is too much.
+  EXPECT_EQ(Run({"--find-max", "--slo", "p1=1h", "--rate", "20", "--duration", "50ms", "--max-in-flight", "1",
+                 "--find-max-precision", "1", "--late-after", "1h", "--check", "1", "--json"}),
+            kExitOk)
+      << err_.str();
+  const Json report = Json::parse(out_.str());
+  EXPECT_GT(report["search"]["highest_rate"], 0);
+  EXPECT_FALSE(report["search"]["generator_was_the_limit"]) << "the server was";
+  EXPECT_GT(report["levels"].size(), 1u);
+}
+
+TEST_F(BenchTest, MoreInFlightThanAStreamTakesIsRefused) {
+  ServerOptions options = TestServerOptions();
+  options.max_stream_items = 4;
+  const TestServer narrow(options);
+  EXPECT_EQ(Run({"--stream", "--concurrency", "4"}, narrow.target()), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("--concurrency must be below 4 on each stream"));
+  EXPECT_EQ(Run({"--stream", "--concurrency", "4", "--connections", "2", "--requests", "20"}, narrow.target()), kExitOk)
+      << err_.str();
+}
+
+TEST_F(BenchTest, ALayerThatIsNotThereIsNamed) {
+  EXPECT_EQ(Run({"--layer", "nobody"}), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("NOT_FOUND"));
+}
+
+}  // namespace
+}  // namespace triad::tools

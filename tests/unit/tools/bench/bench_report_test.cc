@@ -1,0 +1,142 @@
+#include "client/tools/bench/bench_report.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace triad::tools {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Ten requests: eight results after 1 to 8 ms, two refused.
+LevelReport Level(const std::string& label) {
+  const Time start = Time(std::chrono::hours(1));
+  const RecorderOptions options = {.slo = ServiceLevel{.share = 0.5, .limit = milliseconds(4)}};
+  RunRecorder recorder(options, start);
+  for (int i = 1; i <= 10; ++i) {
+    const RequestTimes times = {.due = start, .sent = start, .answered = start + milliseconds(i)};
+    recorder.OnSent(times.due, times.sent);
+    if (i <= 8) {
+      recorder.OnResult(
+          times,
+          {.queue = absl::Microseconds(10), .compute = absl::Microseconds(200), .total = absl::Microseconds(250)});
+    } else {
+      recorder.OnError(times, absl::ResourceExhaustedError("busy <now>"));
+    }
+  }
+  recorder.OnSendingEnded(start + milliseconds(100));
+  return {.label = label, .is_open = true, .result = recorder.Result(), .check = {.right = 2}};
+}
+
+BenchReport Report(std::vector<LevelReport> levels) {
+  return {.setup = {{"workload", {{"kind", "attend"}}}, {"target", "far:1"}},
+          .slo = ServiceLevel{.share = 0.5, .limit = milliseconds(4)},
+          .levels = std::move(levels)};
+}
+
+std::string Print(const BenchReport& report) {
+  std::ostringstream out;
+  PrintReport(report, out);
+  return out.str();
+}
+
+TEST(BenchReportTest, OneLevelIsToldInFull) {
+  EXPECT_THAT(Print(Report({Level("rate 100/s")})),
+              AllOf(HasSubstr("kind                    attend"), HasSubstr("rate 100/s: 8 results in 100ms, 80.0/s"),
+                    HasSubstr("percentiles within 0.2 %"), HasSubstr("from due"), HasSubstr("from sent"),
+                    HasSubstr("RESOURCE_EXHAUSTED            2  busy <now>"),
+                    HasSubstr("of 10 due: 10 sent, 0 of them late, 0 dropped"),
+                    HasSubstr("p50=4ms is missed: 40.00 % within; goodput 40.0/s"),
+                    HasSubstr("answers checked: 2 right, 0 wrong")));
+}
+
+TEST(BenchReportTest, SeveralLevelsAreATableWithARowEach) {
+  const std::string text = Print(Report({Level("rate 100/s"), Level("rate 200/s")}));
+  EXPECT_THAT(text, AllOf(HasSubstr("\nrate 100/s "), HasSubstr("\nrate 200/s "), HasSubstr("missed\n"),
+                          HasSubstr("RESOURCE_EXHAUSTED            4"), HasSubstr("answers checked: 4 right")));
+}
+
+TEST(BenchReportTest, ASearchSaysWhatItFoundAndWhoseLimitItIs) {
+  BenchReport report = Report({Level("rate 100/s")});
+  report.search = {.highest_rate = 80, .generator_was_the_limit = true};
+  EXPECT_THAT(Print(report), AllOf(HasSubstr("highest rate that meets p50=4ms: 80.0/s"),
+                                   HasSubstr("this machine could not keep up with sending")));
+  EXPECT_EQ(ReportJson(report)["search"]["highest_rate"], 80);
+}
+
+TEST(BenchReportTest, JsonHasEveryFigure) {
+  const Json json = ReportJson(Report({Level("rate 100/s")}));
+  const Json& level = json["levels"][0];
+  EXPECT_EQ(level["results"], 8);
+  EXPECT_EQ(level["due"], 10);
+  EXPECT_EQ(level["latency"]["max_ns"], 8'000'000);
+  EXPECT_EQ(level["server_compute"]["p50_ns"], 200'000);
+  EXPECT_EQ(level["codes"]["RESOURCE_EXHAUSTED"]["count"], 2);
+  EXPECT_EQ(level["slo"]["within"], 4);
+  EXPECT_EQ(level["slo"]["met"], false);
+  EXPECT_EQ(level["check"]["right"], 2);
+  EXPECT_EQ(level["series"]["succeeded"][0], 8);
+  EXPECT_EQ(json["setup"]["target"], "far:1");
+}
+
+TEST(BenchReportTest, CsvHasARowForEachLevelAndAsManyFieldsAsNames) {
+  const std::string csv = ReportCsv(Report({Level("rate 100/s"), Level("rate 200/s")}));
+  std::istringstream lines(csv);
+  std::vector<int64_t> commas;
+  for (std::string line; std::getline(lines, line);) commas.push_back(std::count(line.begin(), line.end(), ','));
+  ASSERT_EQ(commas.size(), 3u);
+  EXPECT_EQ(commas[1], commas[0]);
+  EXPECT_EQ(commas[2], commas[0]);
+  BenchReport without = Report({Level("rate 100/s")});
+  without.slo.reset();
+  const std::string plain = ReportCsv(without);
+  EXPECT_EQ(std::count(plain.begin(), plain.end(), ','), 2 * commas[0]);
+}
+
+TEST(BenchReportTest, TheHtmlPageNeedsNothingElse) {
+  const std::string html = ReportHtml(Report({Level("rate 100/s"), Level("rate 200/s")}));
+  EXPECT_THAT(html, AllOf(HasSubstr("Latency distribution"), HasSubstr("Throughput over time"),
+                          HasSubstr("Errors over time"), HasSubstr("busy &lt;now&gt;"), HasSubstr("</html>")));
+  EXPECT_THAT(html, AllOf(Not(HasSubstr("http")), Not(HasSubstr("src=")), Not(HasSubstr("<link")),
+                          Not(HasSubstr("@import")), Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
+}
+
+TEST(VerdictTest, ErrorsAndAMissedObjectiveAreResults) {
+  EXPECT_EQ(Verdict(Report({Level("rate 100/s")})), absl::OkStatus());
+}
+
+TEST(VerdictTest, WrongAnswersFail) {
+  BenchReport report = Report({Level("rate 100/s")});
+  report.levels[0].check.wrong = 1;
+  EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(VerdictTest, AGeneratorThatCouldNotKeepUpFailsARunAndBoundsASearch) {
+  BenchReport report = Report({Level("rate 100/s")});
+  report.levels[0].generator = absl::OutOfRangeError("late");
+  EXPECT_EQ(Verdict(report).message(), "rate 100/s: late");
+  report.search = {.highest_rate = 50};
+  EXPECT_EQ(Verdict(report), absl::OkStatus());
+  report.search = BenchReport::Search();
+  EXPECT_FALSE(Verdict(report).ok());
+}
+
+TEST(VerdictTest, WithoutASingleResultTheFirstErrorIsTheVerdict) {
+  BenchReport report = Report({LevelReport{.label = "concurrency 1"}});
+  EXPECT_FALSE(Verdict(report).ok());
+  report.levels[0].result.codes[static_cast<size_t>(absl::StatusCode::kUnavailable)] = {.count = 1,
+                                                                                        .first_message = "gone"};
+  EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Verdict(report).message()), HasSubstr("gone"));
+}
+
+}  // namespace
+}  // namespace triad::tools
