@@ -1,7 +1,8 @@
 #include "client/tools/bench/bench_command.h"
 
+#include <functional>
 #include <memory>
-#include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 

@@ -11,8 +11,6 @@
 namespace triad::tools {
 namespace {
 
-std::string CodeName(size_t code) { return absl::StatusCodeToString(static_cast<absl::StatusCode>(code)); }
-
 int64_t Failures(const RunResult& result) { return result.answered() - result.succeeded(); }
 
 // -- For people ------------------------------------------------------------------------------------------------------
@@ -183,6 +181,8 @@ Json LevelJson(const LevelReport& level, const std::optional<ServiceLevel>& slo)
 }
 
 }  // namespace
+
+std::string CodeName(size_t code) { return std::string(absl::StatusCodeToString(static_cast<absl::StatusCode>(code))); }
 
 absl::Status Verdict(const BenchReport& report) {
   const auto [answers, check] = Totals(report);

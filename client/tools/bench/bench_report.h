@@ -1,6 +1,7 @@
 // What `triad bench` found out, and how it is told: to people, to machines, as a page.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -42,6 +43,9 @@ struct NamedShare {
 };
 inline constexpr NamedShare kReportedShares[] = {{"p50", 0.5},  {"p75", 0.75},    {"p90", 0.9},      {"p95", 0.95},
                                                  {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}};
+
+// "RESOURCE_EXHAUSTED", for an index into RunResult::codes.
+std::string CodeName(size_t code);
 
 // Why the command fails although it ran to its end: wrong answers, a load generator that could not keep up (a search
 // takes that as an answer), not one result, or a search without one. OK otherwise: errors of the server and a missed

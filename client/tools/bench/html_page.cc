@@ -163,8 +163,7 @@ void AppendLevel(std::string& html, const LevelReport& level) {
   html += "<table>\n" + Row({"code", "answers", "first message"}, "th");
   for (size_t code = 0; code < kStatusCodes; ++code) {
     if (r.codes[code].count == 0) continue;
-    html += Row({absl::StatusCodeToString(static_cast<absl::StatusCode>(code)), absl::StrCat(r.codes[code].count),
-                 r.codes[code].first_message});
+    html += Row({CodeName(code), absl::StrCat(r.codes[code].count), r.codes[code].first_message});
   }
   html += "</table>\n";
   absl::StrAppend(&html, level.check.wrong > 0 ? "<p class=\"bad\">" : "<p>", "Answers checked: ", level.check.right,
