@@ -73,5 +73,21 @@ TEST(ProgressTest, CountsSecondsUnderTheStageAndErasesItselfAtTheEnd) {
   EXPECT_EQ(text.substr(text.size() - 4), "\r\x1b[K");
 }
 
+TEST(ProgressTest, AStageThatChangesIsAskedForEachLine) {
+  FakeClock clock;
+  WatchedBuffer buffer;
+  std::ostream out(&buffer);
+  int asked = 0;
+  {
+    Progress progress(out, /*enabled=*/true, clock);
+    progress.Enter([&asked] { return "line " + std::to_string(++asked); });
+    clock.Advance(std::chrono::seconds(1));
+    buffer.WaitFor("line 1: 1 s");
+    clock.Advance(std::chrono::seconds(1));
+    buffer.WaitFor("line 2: 2 s");
+  }
+  EXPECT_EQ(asked, 2);
+}
+
 }  // namespace
 }  // namespace triad::tools
