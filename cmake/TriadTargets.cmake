@@ -5,16 +5,32 @@ if(TRIAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIAD_CCACHE})
 endif()
 
-# Compiling several sources at a time parses each header once for all of them. But it
-# hides a missing #include, so what is shipped is compiled one by one at least once in CI (preset ci-gcc).
-set(TRIAD_UNITY "none" CACHE STRING "What is compiled several sources at a time: none, tests, all (but core, see below)")
+# Compiling several sources at a time parses each header once for all of them. But it hides a missing #include, so what
+# is shipped is compiled one by one at least once in CI (preset ci-gcc).
+set(TRIAD_UNITY "none" CACHE STRING "What is compiled several sources at a time: none, tests, all (but core/attention)")
 
-# Gives `target` its share of TRIAD_UNITY. Never in core: Highway includes a source once per instruction set.
+# Gives `target` its share of TRIAD_UNITY. Never in core/attention: Highway includes a source once per instruction set.
 function(triad_unity target)
   file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   if((TRIAD_UNITY STREQUAL "tests" AND room MATCHES "^tests") OR
-     (TRIAD_UNITY STREQUAL "all" AND room MATCHES "^(tests|server|client)"))
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+     (TRIAD_UNITY STREQUAL "all" AND NOT room STREQUAL "core/attention"))
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  endif()
+endfunction()
+
+# Under sanitizers a compiler spends most of its time on optimising the checks, so only what computes is optimised: the
+# kernels and what they are compared with. Highway compiles each kernel once per instruction set, there only for those
+# that are tested on this machine: the baseline, AVX2, and AVX-512 where there is one.
+function(triad_sanitized target)
+  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(TRIAD_SANITIZE AND room MATCHES "^(core/attention|core/layer|tests/support)$")
+    set(unused_sets "HWY_SSSE3|HWY_SSE4")
+    file(STRINGS /proc/cpuinfo avx512 LIMIT_COUNT 1 REGEX avx512bw)
+    if(NOT avx512)
+      string(APPEND unused_sets "|HWY_AVX3")
+    endif()
+    target_compile_options(${target} PRIVATE -O1)
+    target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(${unused_sets})")
   endif()
 endfunction()
 
@@ -39,6 +55,7 @@ function(triad_library name)
   target_include_directories(triad_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(triad_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:triad_build_flags>)
   triad_unity(triad_${name})
+  triad_sanitized(triad_${name})
 endfunction()
 
 # triad_binary(triad-server SOURCES main.cc LINK triad::server)
@@ -58,7 +75,7 @@ function(triad_test name)
   add_executable(triad_${name} ${ARG_SOURCES})
   target_include_directories(triad_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(triad_${name} PRIVATE ${ARG_LINK} GTest::gmock_main triad_build_flags)
-  target_compile_options(triad_${name} PRIVATE $<$<CONFIG:Release>:-O1>)   # a test's own code: compiled oftener than run
+  target_compile_options(triad_${name} PRIVATE $<$<CONFIG:Release>:-O0>)   # a test's own code: compiled oftener than run
   triad_unity(triad_${name})
   gtest_discover_tests(triad_${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})

@@ -9,14 +9,11 @@
 #include "core/attention/validate_attention.h"
 #include "core/base/dims.h"
 #include "core/layer/activation_layout.h"
+#include "core/layer/refuse.h"
 #include "core/layer/rotary.h"
 
 namespace triad {
 namespace {
-
-absl::Status Refuse(absl::string_view field, absl::string_view rule, const absl::AlphaNum& was) {
-  return absl::InvalidArgumentError(absl::StrCat(field, " must ", rule, "; was ", was));
-}
 
 // Hidden states of some sequences, input or context, and how many rows of each count.
 struct HiddenStates {

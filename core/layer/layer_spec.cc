@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/dims.h"
+#include "core/layer/refuse.h"
 
 namespace triad {
 namespace {
@@ -22,10 +23,6 @@ namespace {
 constexpr double kMaxFrequency = 0x1p64;
 // A name appears in messages, which travel as metadata of some KiB.
 constexpr size_t kMaxNameBytes = 512;
-
-absl::Status Refuse(absl::string_view field, absl::string_view rule, const absl::AlphaNum& was) {
-  return absl::InvalidArgumentError(absl::StrCat(field, " must ", rule, "; was ", was));
-}
 
 std::string Quoted(absl::string_view name) { return absl::StrCat("'", absl::CHexEscape(name), "'"); }
 

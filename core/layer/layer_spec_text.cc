@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/layer/refuse.h"
 #include "triad/v1/layer_spec.pb.h"
 
 namespace triad {
@@ -17,10 +18,6 @@ namespace {
 
 constexpr size_t kMaxTextBytes = size_t{1} << 20;
 constexpr int kMaxDepth = 8;  // the messages of the spec nest two deep
-
-absl::Status Refuse(absl::string_view field, absl::string_view rule, const absl::AlphaNum& was) {
-  return absl::InvalidArgumentError(absl::StrCat(field, " must ", rule, "; was ", was));
-}
 
 // Keeps the first error; without it, protobuf would write them to stderr.
 class FirstError final : public google::protobuf::io::ErrorCollector {

@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian in memory");
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
-constexpr size_t kAlignment = 64;            // numpy's ARRAY_ALIGN
+constexpr size_t kNpyAlignment = 64;            // numpy's ARRAY_ALIGN
 constexpr size_t kMaxHeaderBytes = 1 << 16;  // only structured types need more
 
 // How an element lies in the file and what it becomes.
@@ -224,7 +224,7 @@ std::string NpyPrefix(const TensorView& tensor) {
   }
   std::string header = FormatNpyHeader({.descr = std::string(descr), .fortran_order = false, .shape = tensor.shape});
   constexpr size_t kBeforeHeader = kMagic.size() + 2 + 2;  // version, length of the header
-  const size_t total = RoundUp(static_cast<int64_t>(kBeforeHeader + header.size() + 1), kAlignment);
+  const size_t total = RoundUp(static_cast<int64_t>(kBeforeHeader + header.size() + 1), kNpyAlignment);
   header.resize(total - kBeforeHeader - 1, ' ');
   header.push_back('\n');
   const auto length = static_cast<uint16_t>(header.size());  // 32 dimensions of 20 digits fit easily

@@ -12,7 +12,7 @@
 namespace triad {
 namespace {
 
-constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxSafetensorsHeaderBytes = uint64_t{16} << 20;
 constexpr int64_t kDataAlignment = 64;  // where data begins in files that we write
 constexpr size_t kLengthBytes = 8;      // the header's length, before it
 
@@ -89,9 +89,9 @@ absl::StatusOr<SafetensorsView> SafetensorsView::Parse(absl::Span<const std::byt
   if (file.size() < kLengthBytes) return absl::InvalidArgumentError("not a .safetensors file: too short");
   std::memcpy(&header_bytes, file.data(), kLengthBytes);
   file.remove_prefix(kLengthBytes);
-  if (header_bytes > kMaxHeaderBytes) {
+  if (header_bytes > kMaxSafetensorsHeaderBytes) {
     return absl::InvalidArgumentError(absl::StrCat("not a .safetensors file, or a header of ", header_bytes,
-                                                   " bytes, which is past the limit of ", kMaxHeaderBytes));
+                                                   " bytes, which is past the limit of ", kMaxSafetensorsHeaderBytes));
   }
   if (header_bytes > file.size()) {
     return absl::InvalidArgumentError(

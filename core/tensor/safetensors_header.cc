@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kMetadataName[] = "__metadata__";
-constexpr size_t kMaxRank = 32;
+constexpr size_t kMaxSafetensorsRank = 32;
 
 // Called by the parser for each token. Returning false stops it; error() then says why. There is no document in memory
 // and no recursion, so what is hostile costs no more than its bytes.
@@ -69,7 +69,7 @@ class HeaderReader final : public json::json_sax_t {
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return Fail("a number past 2^63 - 1");
     const auto number = static_cast<int64_t>(value);
     if (place_ == Place::kShape) {
-      if (entry_->shape.size() == kMaxRank) return Fail(absl::StrCat("more than ", kMaxRank, " dimensions"));
+      if (entry_->shape.size() == kMaxSafetensorsRank) return Fail(absl::StrCat("more than ", kMaxSafetensorsRank, " dimensions"));
       entry_->shape.push_back(number);
       return true;
     }

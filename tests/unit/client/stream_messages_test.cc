@@ -11,15 +11,15 @@ namespace {
 
 // Each stream's answer and message.
 template <class AnswerType, class MessageType>
-struct Kind {
+struct AnswerAndMessage {
   using Answer = AnswerType;
   using Message = MessageType;
 };
-template <class Kind>
+template <class Pair>
 class StreamMessagesTest : public ::testing::Test {};
-using Kinds =
-    ::testing::Types<Kind<AttendAnswer, v1::AttendStreamResponse>, Kind<ForwardAnswer, v1::ForwardStreamResponse>>;
-TYPED_TEST_SUITE(StreamMessagesTest, Kinds);
+using BothStreams = ::testing::Types<AnswerAndMessage<AttendAnswer, v1::AttendStreamResponse>,
+                                     AnswerAndMessage<ForwardAnswer, v1::ForwardStreamResponse>>;
+TYPED_TEST_SUITE(StreamMessagesTest, BothStreams);
 
 TYPED_TEST(StreamMessagesTest, AnAnswerBringsItsIdAndTensors) {
   typename TypeParam::Message message;

@@ -1,0 +1,10 @@
+# In place of gRPC's own module of this name, which asks pkg-config: on Debian 13 that takes a minute to walk Abseil.
+find_path(RE2_INCLUDE_DIR re2/re2.h)
+find_library(RE2_LIBRARY re2)
+mark_as_advanced(RE2_INCLUDE_DIR RE2_LIBRARY)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(re2 REQUIRED_VARS RE2_LIBRARY RE2_INCLUDE_DIR)
+if(re2_FOUND AND NOT TARGET re2::re2)
+  add_library(re2::re2 INTERFACE IMPORTED)
+  target_link_libraries(re2::re2 INTERFACE ${RE2_LIBRARY})
+endif()
