@@ -14,7 +14,11 @@ function(triad_unity target)
   file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   if((TRIAD_UNITY STREQUAL "tests" AND room MATCHES "^tests") OR
      (TRIAD_UNITY STREQUAL "all" AND NOT room STREQUAL "core/attention"))
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    set(batch 16)
+    if(room STREQUAL "tests/unit/attention")
+      set(batch 6)   # the tests of different kernels use the same names
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
     # GCC takes an included source for a header, whose classes must not hold what an unnamed namespace has.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()

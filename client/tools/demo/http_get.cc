@@ -32,7 +32,7 @@ class Socket {
 };
 
 // A connected socket, or -1.
-int Connect(const std::string& host, const std::string& port) {
+int ConnectTo(const std::string& host, const std::string& port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> HttpGet(const std::string& host_port, absl::string_v
   const auto unavailable = [&](absl::string_view reason) {
     return absl::UnavailableError(absl::StrCat("http://", host_port, path, ": ", reason));
   };
-  const Socket connection(Connect(host_port.substr(0, colon), host_port.substr(colon + 1)));
+  const Socket connection(ConnectTo(host_port.substr(0, colon), host_port.substr(colon + 1)));
   if (connection.get() < 0) return unavailable("no connection");
   // HTTP/1.0: the server closes at the end, so the body needs no decoding.
   const std::string request = absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: ", host_port, "\r\n\r\n");
