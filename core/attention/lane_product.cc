@@ -2,7 +2,7 @@
 // what is summed over it loads the strip's vectors, broadcasts one number per row, and multiplies them into sums that
 // stay in registers to the end. AVX2 has 16 registers: 4 rows x 3 vectors leave 3 for the strip and 1 for the
 // broadcast, and make 12 independent chains where 8 hide the latency of an FMA (4 cycles, 2 per cycle). AVX-512 has 32:
-// 8 x 3. Narrower strips take more rows for as many chains.
+// 8 x 3. Narrower strips have 8 chains at least.
 //
 // What a tile touches stays in L1, for 128 keys and 64 dims on AVX2: queries 6 KiB, scores 12 KiB, a line each of 128
 // values 8 KiB. The tile alone reaches 0.96 to 0.98 of the FMA peak there.
@@ -27,9 +27,8 @@ namespace HWY_NAMESPACE {
 constexpr int64_t kLanes = hn::MaxLanes(F32Vector());
 constexpr int64_t kUnit = std::max<int64_t>(kLanes, 8);
 constexpr int64_t kMostUnits = kLanes >= 8 ? 3 : 1;
-constexpr int kSums = HWY_TARGET <= HWY_AVX3 ? 24 : 12;  // registers for sums
-constexpr int kMostRows = HWY_TARGET <= HWY_AVX3 ? 16 : 8;
-constexpr int RowsFor(int vectors) { return std::clamp(kSums / vectors, 1, kMostRows); }
+// Powers of two, so that the usual numbers of keys and dims leave no rest.
+constexpr int RowsFor(int vectors) { return vectors == 1 || HWY_TARGET <= HWY_AVX3 ? 8 : 4; }
 
 StripShape Shape() { return {.unit = kUnit, .most_units = kMostUnits}; }
 
@@ -90,21 +89,20 @@ HWY_INLINE void OutputTile(const ValueProduct& product, int64_t dim) {
   }
 }
 
-// Rows [row, end) in tiles of kRows, what is left in smaller ones.
-template <int kRows, int kVectors>
-HWY_INLINE void ScoreRows(const ScoreProduct& product, int64_t row) {
-  for (; row + kRows <= product.key_count; row += kRows) ScoreTile<kRows, kVectors>(product, row);
-  if constexpr (kRows > 1) {
-    if (row < product.key_count) ScoreRows<kRows / 2, kVectors>(product, row);
-  }
+template <int kVectors>
+HWY_INLINE void ScoreRows(const ScoreProduct& product) {
+  constexpr int kRows = RowsFor(kVectors);
+  int64_t key = 0;
+  for (; key + kRows <= product.key_count; key += kRows) ScoreTile<kRows, kVectors>(product, key);
+  for (; key < product.key_count; ++key) ScoreTile<1, kVectors>(product, key);
 }
 
-template <int kRows, int kVectors>
-HWY_INLINE void OutputRows(const ValueProduct& product, int64_t row) {
-  for (; row + kRows <= product.dims; row += kRows) OutputTile<kRows, kVectors>(product, row);
-  if constexpr (kRows > 1) {
-    if (row < product.dims) OutputRows<kRows / 2, kVectors>(product, row);
-  }
+template <int kVectors>
+HWY_INLINE void OutputRows(const ValueProduct& product) {
+  constexpr int kRows = RowsFor(kVectors);
+  int64_t dim = 0;
+  for (; dim + kRows <= product.dims; dim += kRows) OutputTile<kRows, kVectors>(product, dim);
+  for (; dim < product.dims; ++dim) OutputTile<1, kVectors>(product, dim);
 }
 
 // Calls `multiply` with the vectors of a strip as a constant.
@@ -120,11 +118,11 @@ HWY_INLINE void WithVectors(int64_t width, const Multiply& multiply) {
 }
 
 void MultiplyKeys(const ScoreProduct& product) {
-  WithVectors(product.width, [&](auto vectors) HWY_ATTR { ScoreRows<RowsFor(vectors), vectors>(product, 0); });
+  WithVectors(product.width, [&](auto vectors) HWY_ATTR { ScoreRows<vectors>(product); });
 }
 
 void AddValues(const ValueProduct& product) {
-  WithVectors(product.width, [&](auto vectors) HWY_ATTR { OutputRows<RowsFor(vectors), vectors>(product, 0); });
+  WithVectors(product.width, [&](auto vectors) HWY_ATTR { OutputRows<vectors>(product); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -31,15 +31,19 @@ Tensor KeepMask(Shape shape, std::mt19937_64& random) {
 
 AttentionWorkload::AttentionWorkload(const AttentionRow& row) {
   std::mt19937_64 random(20240229);
-  const Shape key_shape = {row.batch, row.kv_heads, row.kv_len, row.head_dim};
-  query_ = Normal(row.dtype, {row.batch, row.heads, row.q_len, row.head_dim}, row.query_gain, random);
+  const auto shape = [&](int64_t heads, int64_t tokens) -> Shape {
+    if (row.tokens_heads) return {row.batch, tokens, heads, row.head_dim};
+    return {row.batch, heads, tokens, row.head_dim};
+  };
+  const Shape key_shape = shape(row.kv_heads, row.kv_len);
+  query_ = Normal(row.dtype, shape(row.heads, row.q_len), row.query_gain, random);
   key_ = Normal(row.dtype, key_shape, 1, random);
   value_ = Normal(row.dtype, key_shape, 1, random);
   AttentionRequest request;
   request.query = query_.view();
   request.key = key_.view();
   request.value = value_.view();
-  request.layout = Layout::kHeadsTokens;
+  request.layout = row.tokens_heads ? Layout::kTokensHeads : Layout::kHeadsTokens;
   request.causal = row.causal;
   request.alignment = Alignment::kBottomRight;
   const Shape mask_shape = {row.batch, row.heads, row.q_len, row.kv_len};

@@ -18,12 +18,13 @@ struct AttentionRow {
   int64_t kv_len = 2048;
   int64_t head_dim = 64;
   bool causal = false;
-  bool bias = false;     // additive, one per head
-  bool keep = false;     // a mask per head that hides an eighth
-  float query_gain = 1;  // spreads the logits
+  bool bias = false;          // additive, one per head
+  bool keep = false;          // a mask per head that hides an eighth
+  float query_gain = 1;       // spreads the logits
+  bool tokens_heads = false;  // [batch, tokens, heads, dim], as most requests come; else [batch, heads, tokens, dim]
 };
 
-// A row's request in HEADS_TOKENS, and room for its answer.
+// A row's request, and room for its answer.
 class AttentionWorkload {
  public:
   explicit AttentionWorkload(const AttentionRow& row);

@@ -35,6 +35,8 @@ constexpr AttentionRow kPrefillRows[] = {
     {.name = "F32_2048_HeadDim64_Bias", .bias = true},
     {.name = "F32_2048_HeadDim64_Keep", .keep = true},
     {.name = "F32_128_HeadDim64_Batch8", .batch = 8, .q_len = 128, .kv_len = 128},
+    {.name = "F32_2048_HeadDim64_TokensHeads", .tokens_heads = true},
+    {.name = "F32_128_HeadDim64_Batch8_TokensHeads", .batch = 8, .q_len = 128, .kv_len = 128, .tokens_heads = true},
     {.name = "Bf16_2048_HeadDim64", .dtype = DType::kBf16},
     {.name = "F16_2048_HeadDim64", .dtype = DType::kF16},
     {.name = "F32_2048_HeadDim64_Spread", .query_gain = 100},

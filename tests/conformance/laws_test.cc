@@ -306,7 +306,7 @@ TEST_P(PrefillAndDecodeTest, ARowOfAPrefillEqualsItsDecodeStep) {
 INSTANTIATE_TEST_SUITE_P(EveryPath, LawsTest, EveryPathAndType(), PathAndTypeName);
 INSTANTIATE_TEST_SUITE_P(RowByRow, PrefillAndDecodeTest,
                          testing::Combine(testing::Values("reference", "fused"),
-                                          testing::Values(DType::kF32, DType::kF16)),
+                                          testing::Values(DType::kF32, DType::kBf16, DType::kF16)),
                          PathAndTypeName);
 
 }  // namespace
