@@ -17,11 +17,12 @@ std::vector<int64_t> Widths() {
   return widths;
 }
 
-struct Size {
+struct LaneProductSize {
   int64_t keys;
   int64_t dims;
 };
-const Size kSizes[] = {{1, 1}, {2, 3}, {3, 64}, {7, 33}, {8, 128}, {15, 80}, {31, 31}, {128, 64}, {127, 192}};
+const LaneProductSize kLaneProductSizes[] = {{1, 1},   {2, 3},   {3, 64},   {7, 33},   {8, 128},
+                                             {15, 80}, {31, 31}, {128, 64}, {127, 192}};
 
 // Numbers about 1; rows are a few elements further apart than they are long, and not aligned.
 class LaneProductTest : public testing::Test {
@@ -37,7 +38,7 @@ class LaneProductTest : public testing::Test {
 
 // The contract, in scalars: fused multiply-adds in the order of the dims, or of the keys.
 TEST_F(LaneProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
-  for (const Size& size : kSizes) {
+  for (const LaneProductSize& size : kLaneProductSizes) {
     for (int64_t width : Widths()) {
       const int64_t stride = size.dims + 3;
       const float* keys = Fill(size.keys * stride + 1, 7) + 1;
@@ -64,7 +65,7 @@ TEST_F(LaneProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
 }
 
 TEST_F(LaneProductTest, EveryOutputIsOneChainInTheOrderOfKeysAndJoinsTheOneBefore) {
-  for (const Size& size : kSizes) {
+  for (const LaneProductSize& size : kLaneProductSizes) {
     for (int64_t width : Widths()) {
       const int64_t stride = size.dims + 5;
       const float* values = Fill(size.keys * stride + 1, 7) + 1;

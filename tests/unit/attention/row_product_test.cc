@@ -15,14 +15,15 @@
 namespace triad {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kRowInfinity = std::numeric_limits<float>::infinity();
+constexpr float kRowNaN = std::numeric_limits<float>::quiet_NaN();
 
-struct Size {
+struct RowProductSize {
   int64_t keys;
   int64_t dims;
 };
-const Size kSizes[] = {{1, 1}, {2, 3}, {3, 64}, {7, 33}, {8, 128}, {15, 80}, {17, 31}, {128, 64}, {127, 192}};
+const RowProductSize kRowProductSizes[] = {{1, 1},   {2, 3},   {3, 64},   {7, 33},   {8, 128},
+                                           {15, 80}, {17, 31}, {128, 64}, {127, 192}};
 
 // Numbers about 1; rows are a few elements further apart than they are long, and not aligned.
 class RowProductTest : public testing::TestWithParam<int64_t> {
@@ -38,7 +39,7 @@ class RowProductTest : public testing::TestWithParam<int64_t> {
 };
 
 TEST_P(RowProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
-  for (const Size& size : kSizes) {
+  for (const RowProductSize& size : kRowProductSizes) {
     const int64_t stride = size.dims + 3;
     const float* keys = Fill(size.keys * stride + 1, 7) + 1;
     const float* queries = Fill(rows() * stride, 11);
@@ -64,7 +65,7 @@ TEST_P(RowProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
 }
 
 TEST_P(RowProductTest, EveryOutputIsOneChainInTheOrderOfKeys) {
-  for (const Size& size : kSizes) {
+  for (const RowProductSize& size : kRowProductSizes) {
     const int64_t stride = size.dims + 5;
     const float* values = Fill(size.keys * stride + 1, 7) + 1;
     const float* weights = Fill(rows() * size.keys, 11);
@@ -96,10 +97,11 @@ INSTANTIATE_TEST_SUITE_P(Rows, RowProductTest, testing::Range<int64_t>(1, kFewRo
 TEST(SoftmaxOfRowTest, HasTheBytesOfALane) {
   Scratch scratch;
   const int64_t width = MachineStripShape().unit;
-  std::vector<std::vector<float>> rows = {std::vector<float>(8, -kInf),
-                                          {1, kNaN, 3, -kInf, 0, 1, 2, 3},
-                                          {-kInf, kNaN, -kInf, -kInf, -kInf, -kInf, -kInf, -kInf},
-                                          {kInf, 1, 2, 3, 4, 5, 6, 7}};
+  std::vector<std::vector<float>> rows = {std::vector<float>(8, -kRowInfinity),
+                                          {1, kRowNaN, 3, -kRowInfinity, 0, 1, 2, 3},
+                                          {-kRowInfinity, kRowNaN, -kRowInfinity, -kRowInfinity, -kRowInfinity,
+                                           -kRowInfinity, -kRowInfinity, -kRowInfinity},
+                                          {kRowInfinity, 1, 2, 3, 4, 5, 6, 7}};
   std::vector<float> long_row;
   for (int i = 0; i < 128; ++i) long_row.push_back(static_cast<float>((i * 37) % 101 - 50) / 7);
   rows.push_back(long_row);
@@ -116,7 +118,7 @@ TEST(SoftmaxOfRowTest, HasTheBytesOfALane) {
                           .sum = scratch.Allocate<float>(width),
                           .keep = scratch.Allocate<float>(width),
                           .add = scratch.Allocate<float>(width)};
-    std::fill_n(state.max, width, -kInf);
+    std::fill_n(state.max, width, -kRowInfinity);
     std::fill_n(state.sum, width, 0.0f);
     SoftmaxStrip(strip, state);
     for (int64_t k = 0; k < count; ++k) {
