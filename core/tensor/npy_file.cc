@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian in memory");
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
-constexpr size_t kNpyAlignment = 64;            // numpy's ARRAY_ALIGN
+constexpr size_t kNpyAlignment = 64;         // numpy's ARRAY_ALIGN
 constexpr size_t kMaxHeaderBytes = 1 << 16;  // only structured types need more
 
 // How an element lies in the file and what it becomes.

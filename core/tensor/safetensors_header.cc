@@ -69,7 +69,8 @@ class HeaderReader final : public json::json_sax_t {
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return Fail("a number past 2^63 - 1");
     const auto number = static_cast<int64_t>(value);
     if (place_ == Place::kShape) {
-      if (entry_->shape.size() == kMaxSafetensorsRank) return Fail(absl::StrCat("more than ", kMaxSafetensorsRank, " dimensions"));
+      if (entry_->shape.size() == kMaxSafetensorsRank)
+        return Fail(absl::StrCat("more than ", kMaxSafetensorsRank, " dimensions"));
       entry_->shape.push_back(number);
       return true;
     }
