@@ -26,7 +26,7 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends \
       libgrpc++1.51t64 libprotobuf32t64 libdnnl3.6 libhwy1t64 libprometheus-cpp-core1.0 libcivetweb1 \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin triad
+ && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin triad
 COPY --from=build /triad/build/release/server/triad-server /triad/build/release/client/tools/triad /usr/local/bin/
 COPY LICENSE /usr/share/doc/triad/
 
