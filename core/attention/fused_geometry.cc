@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/attention/row_product.h"
 #include "core/attention/tile_geometry.h"
 #include "core/base/dims.h"
 
@@ -22,8 +23,12 @@ std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
 
 double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape) {
   const Sequence& sequence = problem.sequences[item.sequence];
+  const int64_t rows = item.row_end - item.row_begin;
+  // A few rows stand in no lanes: nothing is computed beside them.
+  const std::vector<RowStrip> strips =
+      rows <= kFewRows ? std::vector<RowStrip>{{.begin = 0, .width = rows}} : StripsOf(rows, shape);
   double pairs = 0;
-  for (const RowStrip& strip : StripsOf(item.row_end - item.row_begin, shape)) {
+  for (const RowStrip& strip : strips) {
     const int64_t begin = item.row_begin + strip.begin;
     const KeyRange keys = KeysOfRows(problem, sequence, begin, std::min(begin + strip.width, item.row_end));
     pairs += static_cast<double>(strip.width) * static_cast<double>(keys.end - keys.begin);

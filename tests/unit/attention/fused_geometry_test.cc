@@ -41,6 +41,8 @@ TEST(FusedGeometryTest, ExecutedWorkIsThatOfTheStripsAndTheKeysTheySee) {
   problem.sequences.push_back({.q_len = 30, .query_length = 30, .kv_len = 30, .key_length = 30});
   // Rows 0..15 see 16 keys, rows 16..29 (and 2 that are none) 30.
   EXPECT_EQ(FusedFlopOf(problem, {.row_end = 30}, kAvx2Shape), 2 * (64 + 32) * (16.0 * 16 + 16 * 30));
+  // A decode step computes its own row alone.
+  EXPECT_EQ(FusedFlopOf(problem, {.row_begin = 29, .row_end = 30}, kAvx2Shape), 2 * (64 + 32) * 30.0);
   problem.sequences[0].query_length = 0;
   EXPECT_EQ(FusedFlopOf(problem, {.row_end = 30}, kAvx2Shape), 0);
 }
