@@ -33,6 +33,16 @@ TEST(FusedGeometryTest, SixteenVectorsMakeSixStrips) {
   EXPECT_EQ(strips[1].width, 24);
 }
 
+TEST(FusedGeometryTest, ItemsAreShorterTheMoreKeysTheyMeet) {
+  AttentionProblem problem;
+  problem.qk_head_dim = problem.v_head_dim = 64;
+  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 0}), kFusedItemRows);
+  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 16384}), kFusedItemRows);
+  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 65536}), 144);  // 144 x 65536 x 256 is 2.4e9
+  problem.qk_head_dim = problem.v_head_dim = 2048;
+  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 1 << 20}), kFusedRowStep);
+}
+
 TEST(FusedGeometryTest, ExecutedWorkIsThatOfTheStripsAndTheKeysTheySee) {
   AttentionProblem problem;
   problem.qk_head_dim = 64;
