@@ -5,15 +5,14 @@ if(TRIAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TRIAD_CCACHE})
 endif()
 
-# Compiling several sources at a time parses each header once for all of them. But it hides a missing #include, so what
-# is shipped is compiled one by one at least once in CI (preset ci-gcc).
-set(TRIAD_UNITY "none" CACHE STRING "What is compiled several sources at a time: none, tests, all (but core/attention)")
+# Compiling several sources at a time parses each header once for all of them. It hides a missing #include, which preset
+# dev finds: it takes each source by itself.
+set(TRIAD_UNITY "none" CACHE STRING "What is compiled several sources at a time: none, all (but core/attention)")
 
 # Gives `target` its share of TRIAD_UNITY. Never in core/attention: Highway includes a source once per instruction set.
 function(triad_unity target)
   file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  if((TRIAD_UNITY STREQUAL "tests" AND room MATCHES "^tests") OR
-     (TRIAD_UNITY STREQUAL "all" AND NOT room STREQUAL "core/attention"))
+  if(TRIAD_UNITY STREQUAL "all" AND NOT room STREQUAL "core/attention")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     # GCC takes an included source for a header, whose classes must not hold what an unnamed namespace has.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
