@@ -31,8 +31,7 @@ FewRows::FewRows(ItemRows& rows, Scratch& scratch)
 }
 
 void FewRows::PackQueries(const BlockSource& next) {
-  FetchRows(next.keys);
-  FetchRows(next.values);
+  FetchBlock(next);
   rows_.PackQueries(0, count_, queries_, query_dims_);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/attention/row_product.h"
-#include "core/attention/tile_geometry.h"
 #include "core/base/dims.h"
 
 namespace triad {
@@ -19,14 +18,6 @@ std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
     strips.push_back({.begin = first * shape.unit, .width = (last - first) * shape.unit});
   }
   return strips;
-}
-
-int64_t FusedRowsPerItem(const AttentionProblem& problem, const Sequence& sequence) {
-  const double row_flop = 2.0 * static_cast<double>(problem.qk_head_dim + problem.v_head_dim) *
-                          static_cast<double>(std::max<int64_t>(sequence.key_length, 1));
-  const double steps = kItemFlop / (row_flop * static_cast<double>(kFusedRowStep));
-  constexpr double kMostSteps = kFusedItemRows / kFusedRowStep;
-  return kFusedRowStep * static_cast<int64_t>(std::clamp(steps, 1.0, kMostSteps));
 }
 
 double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/attention/attention_kernel.h"
+#include "core/attention/item_plan.h"
 #include "core/attention/lane_product.h"
 
 namespace triad {
@@ -21,13 +22,9 @@ namespace triad {
 constexpr int64_t kFusedKeyBlock = 128;
 // Keys whose weights are added up as one tree (lane_softmax.h): what a strip computes begins and ends at multiples.
 constexpr int64_t kKeyTree = 8;
-// Most rows of an item: queries and outputs of 384 rows of 64 dims are 192 KiB of L2, beside a block's 64 KiB.
-constexpr int64_t kFusedItemRows = 384;
-// Rows of an item are a multiple of this, which every strip's width divides.
-constexpr int64_t kFusedRowStep = 48;
-
-// Rows of each item of `sequence`: at most kFusedItemRows, within kItemFlop (tile_geometry.h) if kFusedRowStep are.
-int64_t FusedRowsPerItem(const AttentionProblem& problem, const Sequence& sequence);
+// Every strip's width divides the step. Queries and outputs of 384 rows of 64 dims are 192 KiB of L2, beside a block's
+// 64 KiB.
+constexpr ItemRowsRule kFusedItems = {.step = 48, .most = 384};
 
 // Rows [begin, begin + width) of an item, counted from its first; those past the item's end are computed and dropped.
 struct RowStrip {

@@ -49,8 +49,7 @@ LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& 
 
 // Queries become columns.
 void LaneStrip::PackQueries(const BlockSource& next) {
-  FetchRows(next.keys);
-  FetchRows(next.values);
+  FetchBlock(next);
   const int64_t width = strip_.width;
   const SourceRows source = rows_.QueriesFrom(strip_.begin, width);
   const bool is_f32 = source.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(source.data) % alignof(float) == 0;
@@ -75,8 +74,7 @@ void LaneStrip::Start() {
 }
 
 void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) {
-  FetchRows(next.keys);
-  FetchRows(next.values);
+  FetchBlock(next);
   const int64_t key_count = Length(keys);
   const int64_t width = strip_.width;
   const ScoreStrip scores = {.scores = buffers_.scores,

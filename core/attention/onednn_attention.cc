@@ -37,17 +37,7 @@ absl::StatusOr<std::unique_ptr<OneDnnAttention>> OneDnnAttention::Create(Instruc
 }
 
 std::vector<WorkItem> OneDnnAttention::Plan(const AttentionProblem& problem) const {
-  std::vector<WorkItem> items;
-  for (size_t s = 0; s < problem.sequences.size(); ++s) {
-    const int64_t rows = problem.sequences[s].q_len * problem.group();
-    const int64_t item_rows = RowsPerItem(problem, problem.sequences[s]);
-    for (int64_t row = 0; row < rows; row += item_rows) {
-      WorkItem item{.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + item_rows, rows)};
-      item.flop = FlopOf(problem, item);
-      for (item.kv_head = 0; item.kv_head < problem.kv_heads; ++item.kv_head) items.push_back(item);
-    }
-  }
-  return items;
+  return PlanItems(problem, kTiledItems, [&](const WorkItem& item) { return FlopOf(problem, item); });
 }
 
 absl::Status OneDnnAttention::Run(const AttentionProblem& problem, const WorkItem& item,

@@ -6,7 +6,6 @@
 #include "core/attention/onednn_item.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -23,15 +22,11 @@ OneDnnItem::OneDnnItem(const Context& context, const WorkItem& item, Scratch& sc
     : layout_(context.layout),
       products_(context.products),
       problem_(context.problem),
-      sequence_(context.problem.sequences[item.sequence]),
       item_(item),
       scratch_(scratch),
-      rows_(item.row_end - item.row_begin),
-      padded_rows_(RoundUp(rows_, kTileRows)),
-      row_scores_(problem_, item),
+      rows_(problem_, item, context.outputs, scratch),
+      padded_rows_(RoundUp(rows_.count(), kTileRows)),
       operands_(layout_, problem_, item, scratch),
-      outputs_(problem_, item, context.outputs),
-      row_keys_(scratch.Allocate<KeyRange>(rows_)),
       scores_(scratch.Allocate<float>(kTileRows * layout_.ScoreStride(kKeyBlock))),
       bf16_weights_(operands_.bf16() ? scratch.Allocate<uint16_t>(kTileRows * kKeyBlock) : nullptr),
       block_output_(scratch.Allocate<float>(kTileRows * operands_.v_dims())),
@@ -44,10 +39,6 @@ OneDnnItem::OneDnnItem(const Context& context, const WorkItem& item, Scratch& sc
   // Merging works on whole vectors: spare rows' states are not used, but not left to chance either.
   std::fill_n(block_state_.max, kTileRows, 0.0f);
   std::fill_n(block_state_.sum, kTileRows, 0.0f);
-  for (int64_t row = 0; row < rows_; ++row) {
-    const int64_t query = PlaceOfRow(problem_, item_, row).query;
-    row_keys_[row] = query < sequence_.query_length ? problem_.VisibleKeys(sequence_, query) : KeyRange{};
-  }
 }
 
 absl::Status OneDnnItem::Run() {
@@ -59,15 +50,11 @@ absl::Status OneDnnItem::Run() {
     done = RunBlocks(value_scale);
   }
   if (!done.ok()) return done.status();
-  const int64_t v_dims = operands_.v_dims();
-  for (int64_t row = 0; row < rows_; ++row) {
-    outputs_.Finish(row, {.keys = row_keys_[row],
-                          .max = total_.max[row],
-                          .sum = total_.sum[row],
-                          .value_scale = value_scale,
-                          .factor = row_scores_.factor(),
-                          .output = output_ + row * v_dims,
-                          .non_finite = non_finite_ == nullptr ? nullptr : non_finite_ + row * v_dims});
+  for (int64_t row = 0; row < rows_.count(); ++row) {
+    rows_.Finish(row, {.max = total_.max[row],
+                       .sum = total_.sum[row],
+                       .value_scale = value_scale,
+                       .output = output_ + row * operands_.v_dims()});
   }
   return absl::OkStatus();
 }
@@ -77,15 +64,15 @@ absl::StatusOr<bool> OneDnnItem::RunBlocks(float value_scale) {
   std::fill_n(output_, padded_rows_ * operands_.v_dims(), 0.0f);
   std::fill_n(total_.max, padded_rows_, -kInfinity);
   std::fill_n(total_.sum, padded_rows_, 0.0f);
-  non_finite_ = nullptr;
+  rows_.ForgetNonFiniteValues();
   RowTile tiles[kItemRows / kTileRows];
   int tile_count = 0;
-  for (int64_t row = 0; row < rows_; row += kTileRows) {
-    const int64_t end = std::min(row + kTileRows, rows_);
-    const KeyRange keys = KeysOfRows(problem_, sequence_, item_.row_begin + row, item_.row_begin + end);
+  for (int64_t row = 0; row < rows_.count(); row += kTileRows) {
+    const int64_t end = std::min(row + kTileRows, rows_.count());
+    const KeyRange keys = KeysOfRows(problem_, rows_.sequence(), item_.row_begin + row, item_.row_begin + end);
     tiles[tile_count++] = {.begin = row, .end = end, .keys = keys};
   }
-  const KeyRange seen = KeysOfRows(problem_, sequence_, item_.row_begin, item_.row_end);
+  const KeyRange seen = KeysOfRows(problem_, rows_.sequence(), item_.row_begin, item_.row_end);
   for (int64_t first_key = seen.begin / kKeyBlock * kKeyBlock; first_key < seen.end; first_key += kKeyBlock) {
     const KeyRange keys{.begin = std::max(seen.begin, first_key), .end = std::min(seen.end, first_key + kKeyBlock)};
     const ColumnSpan span = SpanOf(keys.begin - first_key, keys.end - first_key);
@@ -106,7 +93,7 @@ absl::Status OneDnnItem::AddTile(const KeyBlock& block, const RowTile& tile) {
   if (first >= last) return absl::OkStatus();  // no row of the tile sees the block
   const ColumnSpan span = SpanOf(first, last);
   for (int64_t r = 0; r < tile.rows(); ++r) {
-    const KeyRange keys = row_keys_[tile.begin + r];
+    const KeyRange keys = rows_.KeysOf(tile.begin + r);
     const int64_t begin = std::clamp<int64_t>(column_of(keys.begin) - span.begin, 0, span.width);
     column_begin_[r] = static_cast<int32_t>(begin);
     column_end_[r] = static_cast<int32_t>(std::clamp<int64_t>(column_of(keys.end) - span.begin, begin, span.width));
@@ -118,11 +105,16 @@ absl::Status OneDnnItem::AddTile(const KeyBlock& block, const RowTile& tile) {
                          .width = span.width,
                          .begin = column_begin_,
                          .end = column_end_,
-                         .factor = row_scores_.factor()};
+                         .factor = rows_.scores().factor()};
   const KeyBlock columns{.first_key = block.first_key + span.begin,
                          .has_non_finite_values = block.has_non_finite_values};
-  if (row_scores_.has_modifiers() || problem_.return_weights) ModifyTile(columns, tile, scores);
-  if (columns.has_non_finite_values) AddNonFiniteValues(columns, tile, scores);
+  if (!rows_.HasFinalScores()) MakeScoresFinal(columns, tile, scores);
+  if (columns.has_non_finite_values) {
+    const KeyRange keys{.begin = columns.first_key, .end = columns.first_key + span.width};
+    for (int64_t r = 0; r < tile.rows(); ++r) {
+      rows_.AddNonFiniteValues(tile.begin + r, keys, scores_ + r * scores.stride, /*stride=*/1);
+    }
+  }
   SoftmaxRows(scores, block_state_);
   if (operands_.bf16()) RoundRowsToBf16(scores, bf16_weights_);
   if (absl::Status status = MultiplyByValues(tile, span); !status.ok()) return status;
@@ -130,7 +122,7 @@ absl::Status OneDnnItem::AddTile(const KeyBlock& block, const RowTile& tile) {
              .block = block_output_,
              .rows = tile.rows(),
              .dims = operands_.v_dims(),
-             .factor = row_scores_.factor(),
+             .factor = rows_.scores().factor(),
              .total_state = {.max = total_.max + tile.begin, .sum = total_.sum + tile.begin},
              .block_state = block_state_,
              .factors = merge_factors_});
@@ -177,41 +169,14 @@ absl::StatusOr<MatmulCall*> OneDnnItem::CallFor(Product product, int64_t rows, i
   return &*call;
 }
 
-// Makes scores final: hidden ones are -inf from here on.
-void OneDnnItem::ModifyTile(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
+// Hidden scores are -inf from here on.
+void OneDnnItem::MakeScoresFinal(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
   for (int64_t r = 0; r < tile.rows(); ++r) {
     const int64_t begin = scores.begin[r];
     const int64_t count = scores.end[r] - begin;
     if (count == 0) continue;
-    const int64_t row = tile.begin + r;
-    const int64_t key = block.first_key + begin;
-    float* row_scores = scores.scores + r * scores.stride + begin;
-    if (row_scores_.has_modifiers()) row_scores_.Modify(row, key, tile.rows() - 1 - r, row_scores, count);
-    if (problem_.return_weights) outputs_.KeepScores(row, key, row_scores, count);
-  }
-}
-
-// Values that are not finite were packed as zeros, so that no product meets them. Any weight times such a value is that
-// value or NaN, whatever the weight: they are added up here, for the rows that see them, and join the output at the
-// end.
-void OneDnnItem::AddNonFiniteValues(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores) {
-  const int64_t v_dims = operands_.v_dims();
-  if (non_finite_ == nullptr) {
-    non_finite_ = scratch_.Allocate<float>(rows_ * v_dims);
-    std::fill_n(non_finite_, rows_ * v_dims, 0.0f);
-  }
-  const int64_t element_bytes = ByteSize(problem_.dtype);
-  for (int64_t r = 0; r < tile.rows(); ++r) {
-    float* sums = non_finite_ + (tile.begin + r) * v_dims;
-    for (int64_t column = scores.begin[r]; column < scores.end[r]; ++column) {
-      if (scores.scores[r * scores.stride + column] == -kInfinity) continue;  // hidden, or of weight 0: not read
-      const int64_t first = sequence_.value_begin + (block.first_key + column) * problem_.value.token_stride +
-                            item_.kv_head * problem_.value.head_stride;
-      for (int64_t i = 0; i < problem_.v_head_dim; ++i) {
-        const float value = LoadElement(problem_.value.data + (first + i) * element_bytes, problem_.dtype);
-        if (!std::isfinite(value)) sums[i] += value;
-      }
-    }
+    rows_.MakeScoresFinal(tile.begin + r, block.first_key + begin, tile.rows() - 1 - r,
+                          scores.scores + r * scores.stride + begin, count);
   }
 }
 

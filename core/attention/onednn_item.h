@@ -9,12 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/attention/attention_kernel.h"
+#include "core/attention/item_rows.h"
 #include "core/attention/onednn_matmul.h"
-#include "core/attention/row_scores.h"
 #include "core/attention/score_tile.h"
 #include "core/attention/tile_geometry.h"
 #include "core/attention/tile_operands.h"
-#include "core/attention/tile_outputs.h"
 #include "core/base/scratch.h"
 
 namespace triad {
@@ -56,27 +55,21 @@ class OneDnnItem {
   absl::StatusOr<bool> RunBlocks(float value_scale);
   absl::Status AddTile(const KeyBlock& block, const RowTile& tile);
   absl::StatusOr<MatmulCall*> CallFor(Product product, int64_t rows, int64_t width);
-  void ModifyTile(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores);
-  void AddNonFiniteValues(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores);
+  void MakeScoresFinal(const KeyBlock& block, const RowTile& tile, const ScoreTile& scores);
 
   const TileLayout& layout_;
   MatmulCache& products_;
   const AttentionProblem& problem_;
-  const Sequence& sequence_;
   const WorkItem& item_;
   Scratch& scratch_;
-  const int64_t rows_;
+  ItemRows rows_;
   const int64_t padded_rows_;  // rounded up to kTileRows
-  const RowScores row_scores_;
 
   TileOperands operands_;
-  TileOutputs outputs_;
-  KeyRange* const row_keys_;      // [rows]
   float* const scores_;           // [kTileRows, score stride]
   uint16_t* const bf16_weights_;  // [kTileRows, width]; null unless the operands are bf16
   float* const block_output_;     // [kTileRows, v_dims]
   float* const output_;           // [padded_rows, v_dims]
-  float* non_finite_ = nullptr;   // [rows, v_dims]; null until some visible value is not finite
   int32_t* const column_begin_;   // [kTileRows]
   int32_t* const column_end_;     // [kTileRows]
   const RowState total_;          // [padded_rows]

@@ -1,6 +1,6 @@
 // Scores: 8 keys at a time, so that a key is a lane and its sum one chain over dims. 4 dims of 8 keys are transposed in
-// registers, two halves of a vector at once: 8 shuffles and 4 inserts for 32 numbers, some 12 cycles a key at 64 dims,
-// where memory takes 30 and more. Two such groups at once, because a chain waits 4 cycles for each step. 256-bit
+// registers, two halves of a vector at once: 8 shuffles and 4 inserts for 32 numbers.
+// Two such groups at once, because a chain waits 4 cycles for each step. 256-bit
 // vectors serve AVX-512 too.
 //
 // Outputs: 8 sums, as many chains as hide the latency of an FMA, stay in registers over all keys of the block: 8

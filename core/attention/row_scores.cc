@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/attention/item_plan.h"
+
 namespace triad {
 namespace {
 

@@ -6,7 +6,6 @@
 #include "core/attention/attention_kernel.h"
 #include "core/attention/attention_problem.h"
 #include "core/attention/score_modifiers.h"
-#include "core/attention/tile_geometry.h"
 
 namespace triad {
 

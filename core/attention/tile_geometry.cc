@@ -42,34 +42,6 @@ int WidthIndex(int64_t width) {
   return static_cast<int>(std::lower_bound(std::begin(kWidths), std::end(kWidths), width) - std::begin(kWidths));
 }
 
-RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64_t row) {
-  const int64_t group = problem.group();
-  const int64_t folded = item.row_begin + row;
-  if (group == 1) return {.query = folded, .head = item.kv_head};  // a division for each row of a small item shows
-  return {.query = folded / group, .head = item.kv_head * group + folded % group};
-}
-
-KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, int64_t row_begin, int64_t row_end) {
-  const int64_t group = problem.group();
-  const int64_t query_end = std::min(CeilDiv(row_end, group), sequence.query_length);
-  KeyRange keys;
-  for (int64_t i = row_begin / group; i < query_end; ++i) {
-    const KeyRange seen = problem.VisibleKeys(sequence, i);
-    if (seen.begin == seen.end) continue;
-    if (keys.begin == keys.end) keys = seen;
-    keys.begin = std::min(keys.begin, seen.begin);
-    keys.end = std::max(keys.end, seen.end);
-  }
-  return keys;
-}
-
-int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence) {
-  const double row_flop = 2.0 * static_cast<double>(problem.qk_head_dim + problem.v_head_dim) *
-                          static_cast<double>(std::max<int64_t>(sequence.key_length, 1));
-  const auto tiles = static_cast<int64_t>(kItemFlop / (row_flop * static_cast<double>(kTileRows)));
-  return kTileRows * std::clamp<int64_t>(tiles, 1, kItemRows / kTileRows);
-}
-
 double FlopOf(const AttentionProblem& problem, const WorkItem& item) {
   const Sequence& sequence = problem.sequences[item.sequence];
   double pairs = 0;

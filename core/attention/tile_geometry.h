@@ -12,6 +12,7 @@
 
 #include "core/attention/attention_kernel.h"
 #include "core/attention/attention_problem.h"
+#include "core/attention/item_plan.h"
 #include "core/base/cpu.h"
 
 namespace triad {
@@ -22,14 +23,10 @@ constexpr int64_t kKeyBlock = 256;
 // Most rows of an item. Packing a block costs about as much as 6 rows' products, and more where keys lie a page apart:
 // with 768 rows it is 1 %. Against 384 that gave 8 % (kernels_bench, head_dim 128, AVX2).
 constexpr int64_t kItemRows = 768;
-// Most work of an item that has more than one tile, some 40 ms of an AVX2 core: whoever is smaller waits for it.
-constexpr double kItemFlop = 2.5e9;
 // Rows of a tile. A oneDNN call costs 1.5 us, a product of 192 x 256 x 64 some 65 us on AVX2; with 96 rows, calls are a
 // twentieth of the time.
 constexpr int64_t kTileRows = 192;
-
-// Rows of each item of `sequence`: whole tiles, at most kItemRows, within kItemFlop if one tile is.
-int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence);
+constexpr ItemRowsRule kTiledItems = {.step = kTileRows, .most = kItemRows};
 
 // What an instruction set decides.
 struct TileLayout {
@@ -61,16 +58,6 @@ struct ColumnSpan {
 constexpr int64_t kWidths[] = {16, 32, 48, 64, 128, 192, 256};
 ColumnSpan SpanOf(int64_t begin, int64_t end);
 int WidthIndex(int64_t width);
-
-// Whose row `row` of an item is, counted from the item's first.
-struct RowPlace {
-  int64_t query = 0;
-  int64_t head = 0;
-};
-RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64_t row);
-
-// Keys that some row of [row_begin, row_end) (rows as in WorkItem) may see; begin == end when there are none.
-KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, int64_t row_begin, int64_t row_end);
 
 // Work of an item, padding of tiles included.
 double FlopOf(const AttentionProblem& problem, const WorkItem& item);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/attention/attention_kernel.h"
-#include "core/attention/tile_geometry.h"
+#include "core/attention/item_plan.h"
 
 namespace triad {
 

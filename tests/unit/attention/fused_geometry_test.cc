@@ -9,7 +9,7 @@ constexpr StripShape kAvx2Shape = {.unit = 8, .most_units = 3};
 
 TEST(FusedGeometryTest, StripsCoverTheRowsOnceAndDifferByAtMostAUnit) {
   for (const StripShape& shape : {kAvx2Shape, StripShape{.unit = 16, .most_units = 3}, {.unit = 8, .most_units = 1}}) {
-    for (int64_t rows = 1; rows <= kFusedItemRows; ++rows) {
+    for (int64_t rows = 1; rows <= kFusedItems.most; ++rows) {
       int64_t next = 0, narrowest = rows + shape.unit, widest = 0;
       for (const RowStrip& strip : StripsOf(rows, shape)) {
         ASSERT_EQ(strip.begin, next);
@@ -36,11 +36,11 @@ TEST(FusedGeometryTest, SixteenVectorsMakeSixStrips) {
 TEST(FusedGeometryTest, ItemsAreShorterTheMoreKeysTheyMeet) {
   AttentionProblem problem;
   problem.qk_head_dim = problem.v_head_dim = 64;
-  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 0}), kFusedItemRows);
-  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 16384}), kFusedItemRows);
-  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 65536}), 144);  // 144 x 65536 x 256 is 2.4e9
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 0}, kFusedItems), kFusedItems.most);
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 16384}, kFusedItems), kFusedItems.most);
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 65536}, kFusedItems), 144);  // 144 x 65536 x 256 is 2.4e9
   problem.qk_head_dim = problem.v_head_dim = 2048;
-  EXPECT_EQ(FusedRowsPerItem(problem, {.key_length = 1 << 20}), kFusedRowStep);
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 1 << 20}, kFusedItems), kFusedItems.step);
 }
 
 TEST(FusedGeometryTest, ExecutedWorkIsThatOfTheStripsAndTheKeysTheySee) {

@@ -68,10 +68,10 @@ TEST(TileGeometryTest, ExecutedWorkIsThatOfTheTrimmedTiles) {
 TEST(TileGeometryTest, ItemsAreWholeTilesAndShorterTheMoreKeysTheyMeet) {
   AttentionProblem problem;
   problem.qk_head_dim = problem.v_head_dim = 64;
-  EXPECT_EQ(RowsPerItem(problem, {.key_length = 0}), kItemRows);
-  EXPECT_EQ(RowsPerItem(problem, {.key_length = 2048}), kItemRows);
-  EXPECT_EQ(RowsPerItem(problem, {.key_length = 16384}), 3 * kTileRows);  // 192 x 16384 x 256 is 0.8e9
-  EXPECT_EQ(RowsPerItem(problem, {.key_length = int64_t{1} << 24}), kTileRows);
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 0}, kTiledItems), kItemRows);
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 2048}, kTiledItems), kItemRows);
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 16384}, kTiledItems), 3 * kTileRows);  // 192 x 16384 x 256 is 0.8e9
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = int64_t{1} << 24}, kTiledItems), kTileRows);
 }
 
 }  // namespace

@@ -1,0 +1,47 @@
+#include "core/attention/item_plan.h"
+
+#include <algorithm>
+
+#include "core/attention/key_range.h"
+#include "core/base/dims.h"
+
+namespace triad {
+
+RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64_t row) {
+  const int64_t group = problem.group();
+  const int64_t folded = item.row_begin + row;
+  if (group == 1) return {.query = folded, .head = item.kv_head};  // a division for each row of a small item shows
+  return {.query = folded / group, .head = item.kv_head * group + folded % group};
+}
+
+KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, int64_t row_begin, int64_t row_end) {
+  const int64_t group = problem.group();
+  const int64_t query_end = std::min(CeilDiv(row_end, group), sequence.query_length);
+  KeyRange keys;
+  for (int64_t i = row_begin / group; i < query_end; ++i) keys = Cover(keys, problem.VisibleKeys(sequence, i));
+  return keys;
+}
+
+int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence, const ItemRowsRule& rule) {
+  const double row_flop = 2.0 * static_cast<double>(problem.qk_head_dim + problem.v_head_dim) *
+                          static_cast<double>(std::max<int64_t>(sequence.key_length, 1));
+  const auto steps = static_cast<int64_t>(kItemFlop / (row_flop * static_cast<double>(rule.step)));
+  return rule.step * std::clamp<int64_t>(steps, 1, rule.most / rule.step);
+}
+
+std::vector<WorkItem> PlanItems(const AttentionProblem& problem, const ItemRowsRule& rule,
+                                const std::function<double(const WorkItem&)>& flop_of) {
+  std::vector<WorkItem> items;
+  for (size_t s = 0; s < problem.sequences.size(); ++s) {
+    const int64_t rows = problem.sequences[s].q_len * problem.group();
+    const int64_t item_rows = RowsPerItem(problem, problem.sequences[s], rule);
+    for (int64_t row = 0; row < rows; row += item_rows) {
+      WorkItem item{.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + item_rows, rows)};
+      item.flop = flop_of(item);
+      for (item.kv_head = 0; item.kv_head < problem.kv_heads; ++item.kv_head) items.push_back(item);
+    }
+  }
+  return items;
+}
+
+}  // namespace triad
