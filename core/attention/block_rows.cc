@@ -11,12 +11,14 @@ constexpr int64_t kRowsWorthPacking = 48;
 
 }  // namespace
 
-BlockReader::BlockReader(const AttentionProblem& problem, const WorkItem& item, int64_t block_keys, Scratch& scratch)
+BlockReader::BlockReader(const AttentionProblem& problem, const WorkItem& item, int64_t block_keys, InPlace in_place,
+                         Scratch& scratch)
     : problem_(problem),
       sequence_(problem.sequences[item.sequence]),
       item_(item),
       scratch_(scratch),
-      block_keys_(block_keys) {}
+      block_keys_(block_keys),
+      in_place_(in_place) {}
 
 SourceRows BlockReader::RowsOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const {
   const int64_t element_bytes = ByteSize(problem_.dtype);
@@ -28,42 +30,38 @@ SourceRows BlockReader::RowsOf(const HeadRows& rows, int64_t begin, int64_t dims
           .dims = dims};
 }
 
-bool BlockReader::ReadsInPlace(const SourceRows& rows) const {
+bool BlockReader::StaysInPlace(const SourceRows& rows) const {
+  if (in_place_ == InPlace::kAll) return true;
   if (rows.dtype != DType::kF32 || reinterpret_cast<uintptr_t>(rows.data) % alignof(float) != 0) return false;
   const bool is_dense = rows.stride_bytes == rows.dims * ByteSize(rows.dtype);
   return is_dense || item_.row_end - item_.row_begin < kRowsWorthPacking;
 }
 
+SourceRows BlockReader::Packed(const SourceRows& rows, float*& packed) {
+  const int64_t stride = rows.packed_stride();
+  if (packed == nullptr) packed = scratch_.Allocate<float>(block_keys_ * stride);
+  PackRows(rows, packed);
+  return {.data = reinterpret_cast<const std::byte*>(packed),
+          .stride_bytes = stride * static_cast<int64_t>(sizeof(float)),
+          .count = rows.count,
+          .dtype = DType::kF32,
+          .dims = rows.dims};
+}
+
 BlockRows BlockReader::Read(KeyRange keys, ReadValues values) {
-  BlockRows block;
-  const BlockSource source = SourceOf(keys);
-  const SourceRows& key_rows = source.keys;
-  if (ReadsInPlace(key_rows)) {
-    block.keys = reinterpret_cast<const float*>(key_rows.data);
-    block.key_stride = problem_.key.token_stride;
-  } else {
-    block.key_stride = key_rows.packed_stride();
-    if (keys_ == nullptr) keys_ = scratch_.Allocate<float>(block_keys_ * block.key_stride);
-    PackRows(key_rows, keys_);
-    block.keys = keys_;
-  }
-  const SourceRows& value_rows = source.values;
-  if (values == ReadValues::kAsTheyAre && ReadsInPlace(value_rows)) {
-    block.values = reinterpret_cast<const float*>(value_rows.data);
-    block.value_stride = problem_.value.token_stride;
+  BlockRows block = SourceOf(keys);
+  if (!StaysInPlace(block.keys)) block.keys = Packed(block.keys, keys_);
+  if (values == ReadValues::kAsTheyAre) {
+    if (!StaysInPlace(block.values)) block.values = Packed(block.values, values_);
     return block;
   }
-  block.value_stride = value_rows.packed_stride();
-  if (values_ == nullptr) values_ = scratch_.Allocate<float>(block_keys_ * block.value_stride);
-  PackRows(value_rows, values_);
-  block.values = values_;
-  if (values == ReadValues::kAsTheyAre) return block;
-  block.value_traits = SanitizeValues(values_, value_rows.count * block.value_stride,
-                                      values == ReadValues::kScaled ? kHugeValueScale : 1.0f);
+  const int64_t count = block.values.count * block.values.packed_stride();
+  block.values = Packed(block.values, values_);
+  block.value_traits = SanitizeValues(values_, count, values == ReadValues::kScaled ? kHugeValueScale : 1.0f);
   return block;
 }
 
-BlockSource BlockReader::SourceOf(KeyRange keys) const {
+BlockRows BlockReader::SourceOf(KeyRange keys) const {
   return {.keys = RowsOf(problem_.key, sequence_.key_begin, problem_.qk_head_dim, keys),
           .values = RowsOf(problem_.value, sequence_.value_begin, problem_.v_head_dim, keys)};
 }

@@ -11,26 +11,18 @@
 
 namespace triad {
 
-// f32 rows from the block's first key on, strides in elements.
+// Keys and values from the block's first key on.
 struct BlockRows {
-  const float* keys = nullptr;
-  int64_t key_stride = 0;
-  const float* values = nullptr;
-  int64_t value_stride = 0;
+  SourceRows keys;
+  SourceRows values;
   ValueTraits value_traits;  // unless kAsTheyAre
 };
 
-// Rows of the request, as they are.
-struct BlockSource {
-  SourceRows keys;
-  SourceRows values;
+// Which rows the products can take as they are.
+enum class InPlace {
+  kF32,  // worth reading so
+  kAll,  // of every type, anywhere
 };
-
-// Brings them nearer.
-inline void FetchBlock(const BlockSource& block) {
-  FetchRows(block.keys);
-  FetchRows(block.values);
-}
 
 enum class ReadValues {
   kAsTheyAre,
@@ -42,23 +34,28 @@ enum class ReadValues {
 class BlockReader {
  public:
   // For blocks of at most `block_keys` keys.
-  BlockReader(const AttentionProblem& problem, const WorkItem& item, int64_t block_keys, Scratch& scratch);
+  BlockReader(const AttentionProblem& problem, const WorkItem& item, int64_t block_keys, InPlace in_place,
+              Scratch& scratch);
 
-  // Reads keys and values [keys.begin, keys.end), nothing else. What it returns is valid until the next call.
+  // Reads keys and values [keys.begin, keys.end), nothing else: those of the request if they can stay in place, else
+  // packed to f32, aligned. What it returns is valid until the next call.
   BlockRows Read(KeyRange keys, ReadValues values);
 
-  // Where keys and values [keys.begin, keys.end) lie, for whoever wants them nearer before they are read.
-  BlockSource SourceOf(KeyRange keys) const;
+  // Where keys and values [keys.begin, keys.end) lie.
+  BlockRows SourceOf(KeyRange keys) const;
 
  private:
   SourceRows RowsOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const;
-  bool ReadsInPlace(const SourceRows& rows) const;
+  bool StaysInPlace(const SourceRows& rows) const;
+  // Rows packed to `packed`, which is made when first needed.
+  SourceRows Packed(const SourceRows& rows, float*& packed);
 
   const AttentionProblem& problem_;
   const Sequence& sequence_;
   const WorkItem& item_;
   Scratch& scratch_;
   const int64_t block_keys_;
+  const InPlace in_place_;
   float* keys_ = nullptr;    // [block_keys, qk_head_dim rounded up]; made when first needed
   float* values_ = nullptr;  // [block_keys, v_head_dim rounded up]
 };

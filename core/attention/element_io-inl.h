@@ -49,8 +49,10 @@ HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, std::byte* address, int64_t count) 
   std::memcpy(address, buffer, TailBytes<T>(count));
 }
 
-// One type per floating-point DType: how `count` <= lanes elements become a vector, and back (to nearest even).
+// One type per floating-point DType (kDType): how `count` <= lanes elements become a vector, and back (to nearest
+// even).
 struct F32Elements {
+  static constexpr DType kDType = DType::kF32;
   static constexpr int64_t kBytes = 4;
   static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
     return LoadUpTo<float>(F32Vector(), address, count);
@@ -61,12 +63,14 @@ struct F32Elements {
 };
 
 struct Bf16Elements {
+  static constexpr DType kDType = DType::kBf16;
   static constexpr int64_t kBytes = 2;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Widen(D d, hn::Vec<hn::Rebind<uint16_t, D>> bits) {
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, D>(), bits)));
+  }
   static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
-    const hn::Rebind<uint16_t, F32Vector> d16;
-    const hn::Rebind<uint32_t, F32Vector> d32;
-    const auto bits = hn::PromoteTo(d32, LoadUpTo<uint16_t>(d16, address, count));
-    return hn::BitCast(F32Vector(), hn::ShiftLeft<16>(bits));
+    return Widen(F32Vector(), LoadUpTo<uint16_t>(hn::Rebind<uint16_t, F32Vector>(), address, count));
   }
   static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
     const hn::Rebind<uint32_t, F32Vector> d32;
@@ -83,12 +87,15 @@ struct Bf16Elements {
 };
 
 struct F16Elements {
+  static constexpr DType kDType = DType::kF16;
   static constexpr int64_t kBytes = 2;
 #if HWY_TARGET <= HWY_AVX2  // F16C; lower bits are better targets
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Widen(D d, hn::Vec<hn::Rebind<uint16_t, D>> bits) {
+    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
+  }
   static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
-    const hn::Rebind<uint16_t, F32Vector> d16;
-    const hn::Rebind<hwy::float16_t, F32Vector> df16;
-    return hn::PromoteTo(F32Vector(), hn::BitCast(df16, LoadUpTo<uint16_t>(d16, address, count)));
+    return Widen(F32Vector(), LoadUpTo<uint16_t>(hn::Rebind<uint16_t, F32Vector>(), address, count));
   }
   static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
     const hn::Rebind<uint16_t, F32Vector> d16;

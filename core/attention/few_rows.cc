@@ -30,8 +30,8 @@ FewRows::FewRows(ItemRows& rows, Scratch& scratch)
   for (int64_t row = 0; row < count_; ++row) seen_ = Cover(seen_, rows_.KeysOf(row));
 }
 
-void FewRows::PackQueries(const BlockSource& next) {
-  FetchBlock(next);
+void FewRows::PackQueries(FetchList& ahead) {
+  ahead.Fetch(ahead.lines());
   rows_.PackQueries(0, count_, queries_, query_dims_);
 }
 
@@ -44,32 +44,26 @@ void FewRows::Start() {
   }
 }
 
-void FewRows::AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) {
+void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
   MultiplyKeysByRows({.keys = block.keys,
-                      .key_stride = block.key_stride,
-                      .key_count = Length(keys),
                       .queries = queries_,
                       .query_stride = query_dims_,
-                      .dims = rows_.problem().qk_head_dim,
                       .rows = count_,
                       .scores = scores_,
                       .score_stride = kFusedKeyBlock,
-                      .next = next.keys});
+                      .ahead = &ahead});
   for (int64_t row = 0; row < count_; ++row) {
     const RowMaxAndSum result = SoftmaxOf(row, keys, block);
     block_state_.max[row] = result.max;
     block_state_.sum[row] = result.sum;
   }
   MultiplyValuesByRows({.values = block.values,
-                        .value_stride = block.value_stride,
-                        .key_count = Length(keys),
                         .weights = scores_,
                         .weight_stride = kFusedKeyBlock,
-                        .dims = rows_.problem().v_head_dim,
                         .rows = count_,
                         .output = block_output_,
                         .output_stride = output_dims_,
-                        .next = next.values});
+                        .ahead = &ahead});
   MergeRows({.total = output_,
              .block = block_output_,
              .rows = count_,

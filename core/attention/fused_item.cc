@@ -13,10 +13,17 @@
 #include "core/attention/lane_strip.h"
 
 namespace triad {
+namespace {
+
+constexpr int64_t kMostAhead = 2 + 2 * 48;  // keys, values; bias and keep of every row of a strip
+
+}  // namespace
 
 FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                      const StripShape& shape, Scratch& scratch)
-    : rows_(problem, item, outputs, scratch), reader_(problem, item, kFusedKeyBlock, scratch) {
+    : rows_(problem, item, outputs, scratch),
+      reader_(problem, item, kFusedKeyBlock, rows_.count() <= kFewRows ? InPlace::kAll : InPlace::kF32, scratch),
+      ahead_(kMostAhead, scratch) {
   if (rows_.count() <= kFewRows) {
     groups_.push_back(std::make_unique<FewRows>(rows_, scratch));
   } else {
@@ -33,7 +40,9 @@ FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, cons
 void FusedItem::Run() {
   const auto parts = static_cast<int64_t>(groups_.size());
   for (int64_t i = 0; i < parts; ++i) {
-    groups_[static_cast<size_t>(i)]->PackQueries(reader_.SourceOf(PartOf(KeysOfBlock(FirstBlock()), i, parts)));
+    ListBlock(PartOf(KeysOfBlock(FirstBlock()), i, parts));
+    if (i + 1 < parts) groups_[static_cast<size_t>(i + 1)]->ListQueries(ahead_);
+    groups_[static_cast<size_t>(i)]->PackQueries(ahead_);
   }
   float value_scale = 1;
   RunBlocks(ReadValues::kAsTheyAre);
@@ -64,12 +73,27 @@ bool FusedItem::RunBlocks(ReadValues values) {
       if (IsEmpty(part)) continue;
       part.begin = part.begin / kKeyTree * kKeyTree;
       BlockRows seen = rows;
-      seen.keys += (part.begin - keys.begin) * rows.key_stride;
-      seen.values += (part.begin - keys.begin) * rows.value_stride;
-      group.AddBlock(part, seen, reader_.SourceOf(PartOf(next, i, parts)));
+      for (SourceRows* source : {&seen.keys, &seen.values}) {
+        source->data += (part.begin - keys.begin) * source->stride_bytes;
+        source->count = Length(part);
+      }
+      ListBlock(PartOf(next, i, parts));
+      if (i + 1 < parts) {
+        groups_[static_cast<size_t>(i + 1)]->ListModifiers(keys, ahead_);
+      } else {
+        groups_[0]->ListModifiers(next, ahead_);
+      }
+      group.AddBlock(part, seen, ahead_);
     }
   }
   return true;
+}
+
+void FusedItem::ListBlock(KeyRange keys) {
+  const BlockRows block = reader_.SourceOf(keys);
+  ahead_.Clear();
+  ahead_.Add(block.keys);
+  ahead_.Add(block.values);
 }
 
 int64_t FusedItem::FirstBlock() const { return seen_.begin / kFusedKeyBlock * kFusedKeyBlock; }

@@ -27,12 +27,15 @@ class FusedItem {
   // False: values were met that are too large to be summed as they are.
   bool RunBlocks(ReadValues values);
   bool IsFinite() const;
+  // Makes these keys and values, which come next, what is to be fetched.
+  void ListBlock(KeyRange keys);
   // Of the block whose first position is `first`: keys that may be read, and that some group sees or nearly.
   KeyRange KeysOfBlock(int64_t first) const;
   int64_t FirstBlock() const;
 
   ItemRows rows_;
   BlockReader reader_;
+  FetchList ahead_;
   std::vector<std::unique_ptr<RowGroup>> groups_;
   KeyRange seen_;  // by some group
 };

@@ -59,6 +59,10 @@ void ItemRows::PackQueries(int64_t begin, int64_t count, float* packed, int64_t 
   std::fill(packed + done * stride, packed + count * stride, 0.0f);
 }
 
+void ItemRows::KeepScores(int64_t row, KeyRange keys, const float* scores) {
+  outputs_.KeepScores(row, keys.begin, scores, Length(keys));
+}
+
 void ItemRows::MakeScoresFinal(int64_t row, int64_t key, int64_t next_rows, float* scores, int64_t count) {
   if (scores_.has_modifiers()) scores_.Modify(row, key, next_rows, scores, count);
   if (problem_.return_weights) outputs_.KeepScores(row, key, scores, count);

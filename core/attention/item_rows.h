@@ -31,6 +31,8 @@ class ItemRows {
   // query_length.
   SourceRows QueriesFrom(int64_t row, int64_t count) const;
 
+  // Holds final scores of `row` against `keys`, for its weights. Only if the request wants them.
+  void KeepScores(int64_t row, KeyRange keys, const float* scores);
   // Makes scores of `row` against the keys from `key` on final, and keeps them if the request wants weights.
   bool HasFinalScores() const { return !scores_.has_modifiers() && !problem_.return_weights; }
   void MakeScoresFinal(int64_t row, int64_t key, int64_t next_rows, float* scores, int64_t count);

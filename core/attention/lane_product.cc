@@ -92,16 +92,24 @@ HWY_INLINE void OutputTile(const ValueProduct& product, int64_t dim) {
 template <int kVectors>
 HWY_INLINE void ScoreRows(const ScoreProduct& product) {
   constexpr int kRows = RowsFor(kVectors);
+  FetchPace pace(product.ahead, /*parts=*/2, product.key_count / kRows);
   int64_t key = 0;
-  for (; key + kRows <= product.key_count; key += kRows) ScoreTile<kRows, kVectors>(product, key);
+  for (; key + kRows <= product.key_count; key += kRows) {
+    pace.Step();
+    ScoreTile<kRows, kVectors>(product, key);
+  }
   for (; key < product.key_count; ++key) ScoreTile<1, kVectors>(product, key);
 }
 
 template <int kVectors>
 HWY_INLINE void OutputRows(const ValueProduct& product) {
   constexpr int kRows = RowsFor(kVectors);
+  FetchPace pace(product.ahead, /*parts=*/1, product.dims / kRows);
   int64_t dim = 0;
-  for (; dim + kRows <= product.dims; dim += kRows) OutputTile<kRows, kVectors>(product, dim);
+  for (; dim + kRows <= product.dims; dim += kRows) {
+    pace.Step();
+    OutputTile<kRows, kVectors>(product, dim);
+  }
   for (; dim < product.dims; ++dim) OutputTile<1, kVectors>(product, dim);
 }
 

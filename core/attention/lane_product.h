@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "core/attention/fetch_list.h"
+
 namespace triad {
 
 // What the vectors of this machine hold.
@@ -22,8 +24,9 @@ struct ScoreProduct {
   int64_t key_count = 0;
   const float* queries = nullptr;  // [dims, width], aligned to 64 bytes
   int64_t dims = 0;
-  int64_t width = 0;        // of the strip
-  float* scores = nullptr;  // [key_count, width], aligned
+  int64_t width = 0;           // of the strip
+  float* scores = nullptr;     // [key_count, width], aligned
+  FetchList* ahead = nullptr;  // half of it is fetched meanwhile; null: nothing
 };
 void MultiplyKeys(const ScoreProduct& product);
 
@@ -37,7 +40,8 @@ struct ValueProduct {
   int64_t width = 0;
   const float* keep = nullptr;  // [width] each, aligned: what the running output and this one count
   const float* add = nullptr;
-  float* output = nullptr;  // [dims, width], aligned
+  float* output = nullptr;     // [dims, width], aligned
+  FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing
 };
 void AddValues(const ValueProduct& product);
 

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 
 #include "core/attention/key_range.h"
+#include "core/attention/lane_modifiers.h"
 #include "core/base/dims.h"
 
 namespace triad {
 namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
+constexpr int64_t kF32Bytes = sizeof(float);
 // Of a row of scores: one line more than a block, or rows would share few sets of L1.
 constexpr int64_t kScoreStride = kFusedKeyBlock + 16;
 
@@ -19,7 +22,7 @@ constexpr int64_t kScoreStride = kFusedKeyBlock + 16;
 StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scratch) {
   const int64_t dims = RoundUp(std::max(rows.problem().qk_head_dim, rows.problem().v_head_dim), kPackedStep);
   return {.scores = scratch.Allocate<float>(kFusedKeyBlock * widest),
-          .rows_of_scores = rows.HasFinalScores() ? nullptr : scratch.Allocate<float>(widest * kScoreStride),
+          .rows_of_scores = rows.problem().return_weights ? scratch.Allocate<float>(widest * kScoreStride) : nullptr,
           .rows_of_strip = scratch.Allocate<float>(widest * dims),
           .first_key = scratch.Allocate<int32_t>(widest),
           .end_key = scratch.Allocate<int32_t>(widest)};
@@ -38,23 +41,47 @@ LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& 
       state_{.max = scratch.Allocate<float>(strip.width),
              .sum = scratch.Allocate<float>(strip.width),
              .keep = scratch.Allocate<float>(strip.width),
-             .add = scratch.Allocate<float>(strip.width)} {
+             .add = scratch.Allocate<float>(strip.width)},
+      modifiers_(rows.scores().has_modifiers() ? scratch.Allocate<RowModifiers>(strip.width) : nullptr) {
   for (int64_t row = strip_.begin; row < end_; ++row) {
     const KeyRange keys = rows_.KeysOf(row);
     if (IsEmpty(keys)) continue;  // its lane may hold anything
     seen_ = Cover(seen_, keys);
     shared_ = Intersection(shared_, keys);
   }
+  if (modifiers_ != nullptr && !IsEmpty(seen_)) FindModifiers();
+}
+
+// Lanes whose rows see nothing have those of a row that does: what they would read might not be there.
+void LaneStrip::FindModifiers() {
+  int64_t row = strip_.begin;
+  while (IsEmpty(rows_.KeysOf(row))) ++row;
+  for (int64_t lane = 0; lane < strip_.width; ++lane) {
+    if (!IsEmpty(rows_.KeysOf(strip_.begin + lane))) row = strip_.begin + lane;
+    new (modifiers_ + lane) RowModifiers(rows_.scores().ModifiersOf(row, /*key=*/0));
+  }
+}
+
+void LaneStrip::ListQueries(FetchList& list) const { list.Add(rows_.QueriesFrom(strip_.begin, end_ - strip_.begin)); }
+
+void LaneStrip::ListModifiers(KeyRange keys, FetchList& list) const {
+  keys = Intersection(keys, seen_);
+  if (modifiers_ == nullptr || IsEmpty(keys)) return;
+  for (int64_t lane = 0; lane < strip_.width; ++lane) {
+    const RowModifiers& row = modifiers_[lane];
+    const int64_t bias_bytes = ByteSize(row.bias_dtype);
+    if (row.bias != nullptr) list.Add(row.bias + keys.begin * bias_bytes, Length(keys) * bias_bytes);
+    if (row.keep != nullptr) list.Add(row.keep + keys.begin, Length(keys));
+  }
 }
 
 // Queries become columns.
-void LaneStrip::PackQueries(const BlockSource& next) {
-  FetchBlock(next);
+void LaneStrip::PackQueries(FetchList& ahead) {
+  ahead.Fetch(ahead.lines());
   const int64_t width = strip_.width;
   const SourceRows source = rows_.QueriesFrom(strip_.begin, width);
   const bool is_f32 = source.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(source.data) % alignof(float) == 0;
   if (is_f32 && source.count == width && source.dims % 4 == 0 && !std::signbit(rows_.problem().scale)) {
-    FetchRows(rows_.QueriesFrom(std::min(strip_.begin + width, rows_.count() - 1), width));  // the next strip's
     TransposeRows({.rows = reinterpret_cast<const float*>(source.data),
                    .stride = source.stride_bytes / ByteSize(source.dtype),
                    .count = width,
@@ -73,23 +100,22 @@ void LaneStrip::Start() {
   std::fill_n(state_.sum, strip_.width, 0.0f);
 }
 
-void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) {
-  FetchBlock(next);
+void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
   const int64_t key_count = Length(keys);
   const int64_t width = strip_.width;
-  const ScoreStrip scores = {.scores = buffers_.scores,
-                             .keys = RoundUp(key_count, kKeyTree),
-                             .width = width,
-                             .factor = rows_.scores().factor()};
-  MultiplyKeys({.keys = block.keys,
-                .key_stride = block.key_stride,
+  ScoreStrip scores = {.scores = buffers_.scores, .keys = key_count, .width = width, .factor = rows_.scores().factor()};
+  MultiplyKeys({.keys = reinterpret_cast<const float*>(block.keys.data),
+                .key_stride = block.keys.stride_bytes / kF32Bytes,
                 .key_count = key_count,
                 .queries = queries_,
                 .dims = rows_.problem().qk_head_dim,
                 .width = width,
-                .scores = scores.scores});
+                .scores = scores.scores,
+                .ahead = &ahead});
+  if (modifiers_ != nullptr) ModifyStrip(modifiers_, keys.begin, scores);
+  scores.keys = RoundUp(key_count, kKeyTree);
   std::fill(scores.scores + key_count * width, scores.scores + scores.keys * width, kLowest);
-  if (!rows_.HasFinalScores()) MakeScoresFinal(scores, keys.begin);
+  if (rows_.problem().return_weights) KeepScores(scores, keys);
   if (keys.begin < shared_.begin || keys.end > shared_.end) HideKeys(scores, keys.begin);
   if (block.value_traits.has_non_finite) {
     for (int64_t row = strip_.begin; row < end_; ++row) {
@@ -97,31 +123,28 @@ void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, const BlockSourc
     }
   }
   SoftmaxStrip(scores, state_);
-  AddValues({.values = block.values,
-             .value_stride = block.value_stride,
+  AddValues({.values = reinterpret_cast<const float*>(block.values.data),
+             .value_stride = block.values.stride_bytes / kF32Bytes,
              .key_count = key_count,
              .weights = scores.scores,
              .dims = rows_.problem().v_head_dim,
              .width = width,
              .keep = state_.keep,
              .add = state_.add,
-             .output = output_});
+             .output = output_,
+             .ahead = &ahead});
 }
 
-// Modifiers go along rows, as the request's bias and keep do: scores are transposed for them and back.
-void LaneStrip::MakeScoresFinal(const ScoreStrip& scores, int64_t first_key) {
+// Weights go along rows.
+void LaneStrip::KeepScores(const ScoreStrip& scores, KeyRange keys) {
   float* const transposed = buffers_.rows_of_scores;
   TransposeRows({.rows = scores.scores, .stride = scores.width, .count = scores.keys, .columns = scores.width},
                 transposed, kScoreStride);
   for (int64_t row = strip_.begin; row < end_; ++row) {
-    const KeyRange keys = Intersection(rows_.KeysOf(row), {.begin = first_key, .end = first_key + scores.keys});
-    if (IsEmpty(keys)) continue;
-    float* row_scores = transposed + (row - strip_.begin) * kScoreStride + keys.begin - first_key;
-    rows_.MakeScoresFinal(row, keys.begin, end_ - 1 - row, row_scores, Length(keys));
+    const KeyRange seen = Intersection(rows_.KeysOf(row), keys);
+    if (IsEmpty(seen)) continue;
+    rows_.KeepScores(row, seen, transposed + (row - strip_.begin) * kScoreStride + seen.begin - keys.begin);
   }
-  if (!rows_.scores().has_modifiers()) return;
-  TransposeRows({.rows = transposed, .stride = kScoreStride, .count = scores.width, .columns = scores.keys},
-                scores.scores, scores.width);
 }
 
 void LaneStrip::HideKeys(const ScoreStrip& scores, int64_t first_key) {

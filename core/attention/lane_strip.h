@@ -14,7 +14,7 @@ namespace triad {
 // What the strips of an item use one after another.
 struct StripBuffers {
   float* scores = nullptr;          // [kFusedKeyBlock, widest strip]
-  float* rows_of_scores = nullptr;  // [widest strip, a block and a line]; null unless scores are modified or asked for
+  float* rows_of_scores = nullptr;  // [widest strip, a block and a line]; null unless weights are asked for
   float* rows_of_strip = nullptr;   // [widest strip, qk_head_dim or v_head_dim, rounded up to kPackedStep]
   int32_t* first_key = nullptr;     // [widest strip]: of a block, what a lane sees
   int32_t* end_key = nullptr;       // [widest strip]: past the last
@@ -27,14 +27,17 @@ class LaneStrip final : public RowGroup {
   LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
-  void PackQueries(const BlockSource& next) override;
+  void PackQueries(FetchList& ahead) override;
   void Start() override;
-  void AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) override;
+  void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
+  void ListQueries(FetchList& list) const override;
+  void ListModifiers(KeyRange keys, FetchList& list) const override;
   bool IsFinite() const override;
   void Finish(float value_scale) override;
 
  private:
-  void MakeScoresFinal(const ScoreStrip& scores, int64_t first_key);
+  void KeepScores(const ScoreStrip& scores, KeyRange keys);
+  void FindModifiers();
   void HideKeys(const ScoreStrip& scores, int64_t first_key);
 
   ItemRows& rows_;
@@ -48,6 +51,7 @@ class LaneStrip final : public RowGroup {
   float* const queries_;  // [query_dims_, width]
   float* const output_;   // [output_dims_, width]
   const LaneState state_;
+  RowModifiers* const modifiers_;  // [width], from key 0 on; null: scores are as they are
 };
 
 }  // namespace triad

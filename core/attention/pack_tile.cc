@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "core/attention/element_io-inl.h"
+#include "core/attention/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace triad {
@@ -56,51 +57,19 @@ void PackRows(const SourceRows& rows, float* packed) {
   }
 }
 
-// Rows that a block of 4 columns transposes at once: 4, and another 4 in the upper half of vectors that have one.
-constexpr int64_t kBlockRows = hn::MaxLanes(F32Vector()) >= 8 ? 8 : 4;
-
-// 4 floats of `row`, and 4 of the row 4 further on.
-HWY_INLINE hn::Vec<hn::CappedTag<float, kBlockRows>> LoadBlockRow(const float* HWY_RESTRICT row, int64_t row_stride) {
-  const hn::CappedTag<float, kBlockRows> d;
-#if HWY_TARGET == HWY_SCALAR || HWY_MAX_BYTES < 32
-  return hn::LoadU(d, row);
-#else
-  const hn::Half<decltype(d)> half;
-  return hn::Combine(d, hn::LoadU(half, row + 4 * row_stride), hn::LoadU(half, row));
-#endif
-}
-
-// A block of kBlockRows x 4: columns of `rows` become rows of `transposed`.
-HWY_INLINE void TransposeBlock(const float* HWY_RESTRICT rows, int64_t row_stride, float* HWY_RESTRICT transposed,
-                               int64_t stride) {
-#if HWY_TARGET == HWY_SCALAR  // no vectors of 4
-  for (int64_t i = 0; i < 16; ++i) transposed[i % 4 * stride + i / 4] = rows[i / 4 * row_stride + i % 4];
-#else
-  const hn::CappedTag<float, kBlockRows> d;
-  const hn::Repartition<uint64_t, decltype(d)> pairs;
-  const auto row0 = LoadBlockRow(rows, row_stride);
-  const auto row1 = LoadBlockRow(rows + row_stride, row_stride);
-  const auto row2 = LoadBlockRow(rows + 2 * row_stride, row_stride);
-  const auto row3 = LoadBlockRow(rows + 3 * row_stride, row_stride);
-  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
-  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
-  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
-  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, transposed);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, transposed + stride);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, transposed + 2 * stride);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, transposed + 3 * stride);
-#endif
-}
-
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
   // 16 rows at a time, so that a cache line of the result is finished before the next is touched.
   for (int64_t first = 0; first < from.count; first += 16) {
     const int64_t last = std::min(first + 16, from.count);
     for (int64_t i = 0; i < from.columns; i += 4) {
-      for (int64_t row = first; row < last; row += kBlockRows) {
-        TransposeBlock(from.rows + row * from.stride + i, from.stride, transposed + i * transposed_stride + row,
-                       transposed_stride);
+      for (int64_t row = first; row < last; row += kRowsAtOnce) {
+        const float* const rows = from.rows + row * from.stride + i;
+        RowF32 columns[4];
+        LoadColumns([&](int64_t r) HWY_ATTR { return rows + r * from.stride; }, columns);
+#pragma GCC unroll 4
+        for (int64_t c = 0; c < 4; ++c) {
+          hn::StoreU(columns[c], RowLanes(), transposed + (i + c) * transposed_stride + row);
+        }
       }
     }
   }
@@ -178,14 +147,6 @@ void PackBf16Rows(const SourceRows& rows, uint16_t* packed) {
 
 bool AllFinite(const float* values, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(LargestMagnitudeBits)(values, count) < kInfinityBits;
-}
-
-void FetchRows(const SourceRows& rows) {
-  const int64_t row_bytes = rows.dims * ByteSize(rows.dtype);
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const std::byte* row = rows.data + r * rows.stride_bytes;
-    for (int64_t offset = 0; offset < row_bytes; offset += 64) __builtin_prefetch(row + offset, 0, /*locality=*/2);
-  }
 }
 
 ValueTraits SanitizeValues(float* values, int64_t count, float scale) {

@@ -26,9 +26,6 @@ struct SourceRows {
   int64_t packed_stride() const { return RoundUp(dims, kPackedStep); }
 };
 
-// Brings the rows nearer (to L2), for whoever reads them soon.
-void FetchRows(const SourceRows& rows);
-
 // packed [count, packed_stride()]: the rows, widened to f32.
 void PackRows(const SourceRows& rows, float* packed);
 

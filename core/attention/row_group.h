@@ -3,6 +3,7 @@
 
 #include "core/attention/attention_problem.h"
 #include "core/attention/block_rows.h"
+#include "core/attention/fetch_list.h"
 
 namespace triad {
 
@@ -12,12 +13,15 @@ class RowGroup {
 
   // Keys that some of the rows sees.
   virtual KeyRange seen() const = 0;
-  // Packs the queries, and brings `next` nearer meanwhile. To be called once, first.
-  virtual void PackQueries(const BlockSource& next) = 0;
+  // Packs the queries, and fetches what is `ahead` meanwhile. To be called once, first.
+  virtual void PackQueries(FetchList& ahead) = 0;
   // Forgets all blocks.
   virtual void Start() = 0;
-  // Adds a block's part of `keys`, which begin at a multiple of kKeyTree, and brings `next` nearer meanwhile.
-  virtual void AddBlock(KeyRange keys, const BlockRows& block, const BlockSource& next) = 0;
+  // Adds a block's part of `keys`, which begin at a multiple of kKeyTree, and fetches what is `ahead` meanwhile.
+  virtual void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) = 0;
+  // Adds to `list` what it will read of the request beside keys and values: PackQueries, and AddBlock of `keys`.
+  virtual void ListQueries(FetchList& list) const = 0;
+  virtual void ListModifiers(KeyRange keys, FetchList& list) const = 0;
   // Whether all sums so far are numbers.
   virtual bool IsFinite() const = 0;
   // Writes everything of the rows. Values were read multiplied by `value_scale`.

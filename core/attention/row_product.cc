@@ -1,7 +1,5 @@
-// Scores: 8 keys at a time, so that a key is a lane and its sum one chain over dims. 4 dims of 8 keys are transposed in
-// registers, two halves of a vector at once: 8 shuffles and 4 inserts for 32 numbers.
-// Two such groups at once, because a chain waits 4 cycles for each step. 256-bit
-// vectors serve AVX-512 too.
+// Scores: 8 keys at a time, transposed in registers, so that a key is a lane and its sum one chain over dims. Two such
+// groups at once, because a chain waits 4 cycles for each step.
 //
 // Outputs: 8 sums, as many chains as hide the latency of an FMA, stay in registers over all keys of the block: 8
 // vectors of dims of one row, or 2 of four rows.
@@ -11,6 +9,7 @@
 #include <limits>
 
 #include "core/base/check.h"
+#include "core/base/dims.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/attention/row_product.cc"
@@ -20,110 +19,115 @@
 
 #include "core/attention/element_io-inl.h"
 #include "core/attention/score_math-inl.h"
+#include "core/attention/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace triad {
 namespace HWY_NAMESPACE {
 
-using KeyVector = hn::CappedTag<float, 8>;
-using KeyF32 = hn::Vec<KeyVector>;
-constexpr int64_t kKeysAtOnce = hn::MaxLanes(KeyVector());
-
-// Dims [dim, dim + 4) of kKeysAtOnce keys: columns[i] holds dim + i of each.
-HWY_INLINE void LoadColumns(const float* const* keys, int64_t dim, KeyF32 (&columns)[4]) {
-  const KeyVector d;
-#if HWY_TARGET == HWY_SCALAR
-  for (int i = 0; i < 4; ++i) columns[i] = hn::Load(d, keys[0] + dim + i);
-#else
-#if HWY_MAX_BYTES >= 32
-  const hn::Half<KeyVector> half;
-  const auto load = [&](int i) HWY_ATTR {
-    return hn::Combine(d, hn::LoadU(half, keys[i + 4] + dim), hn::LoadU(half, keys[i] + dim));
-  };
-#else
-  const auto load = [&](int i) HWY_ATTR { return hn::LoadU(d, keys[i] + dim); };
-#endif
-  const hn::Repartition<uint64_t, KeyVector> pairs;
-  const auto row0 = load(0), row1 = load(1), row2 = load(2), row3 = load(3);
-  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
-  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
-  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
-  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
-  columns[0] = hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23));
-  columns[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23));
-  columns[2] = hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23));
-  columns[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23));
-#endif
-}
-
-// kGroups * kKeysAtOnce keys from `first` on; past the last key, the last one again.
-template <int kRows, int kGroups>
-HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t first) {
-  const KeyVector d;
-  const float* keys[kGroups * kKeysAtOnce];
-  for (int64_t i = 0; i < kGroups * kKeysAtOnce; ++i) {
-    keys[i] = product.keys + std::min(first + i, product.key_count - 1) * product.key_stride;
+// Where a key lies, and the columns of several.
+template <class Elements>
+struct KeyColumns {
+  static constexpr int64_t kDims = 4;  // at once
+  static HWY_INLINE void Load(const std::byte* const* keys, int64_t dim, RowF32 (&columns)[kDims]) {
+    for (int64_t i = 0; i < kDims; ++i) {
+      HWY_ALIGN float column[kRowsAtOnce];
+      for (int64_t key = 0; key < kRowsAtOnce; ++key) {
+        column[key] = LoadElement(keys[key] + (dim + i) * Elements::kBytes, Elements::kDType);
+      }
+      columns[i] = hn::Load(RowLanes(), column);
+    }
   }
-  KeyF32 sums[kGroups][kRows];
+};
+
+template <>
+struct KeyColumns<F32Elements> {
+  static constexpr int64_t kDims = 4;
+  static HWY_INLINE void Load(const std::byte* const* keys, int64_t dim, RowF32 (&columns)[kDims]) {
+    LoadColumns([&](int64_t key) HWY_ATTR { return reinterpret_cast<const float*>(keys[key]) + dim; }, columns);
+  }
+};
+
+#if HWY_MAX_BYTES >= 32
+template <class Elements>
+struct ShortKeyColumns {
+  static constexpr int64_t kDims = 8;
+  static HWY_INLINE void Load(const std::byte* const* keys, int64_t dim, RowF32 (&columns)[kDims]) {
+    hn::Vec<ShortLanes> bits[kDims];
+    LoadShortColumns([&](int64_t key) HWY_ATTR { return reinterpret_cast<const uint16_t*>(keys[key]) + dim; }, bits);
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kDims; ++i) columns[i] = Elements::Widen(RowLanes(), bits[i]);
+  }
+};
+template <>
+struct KeyColumns<Bf16Elements> : ShortKeyColumns<Bf16Elements> {};
+template <>
+struct KeyColumns<F16Elements> : ShortKeyColumns<F16Elements> {};
+#endif
+
+// kGroups * kRowsAtOnce keys from `first` on; past the last key, the last one again.
+template <class Elements, int kRows, int kGroups>
+HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t first, FetchPace& pace) {
+  using Columns = KeyColumns<Elements>;
+  const RowLanes d;
+  const std::byte* keys[kGroups * kRowsAtOnce];
+  for (int64_t i = 0; i < kGroups * kRowsAtOnce; ++i) {
+    keys[i] = product.keys.data + std::min(first + i, product.keys.count - 1) * product.keys.stride_bytes;
+  }
+  RowF32 sums[kGroups][kRows];
 #pragma GCC unroll 2
   for (int g = 0; g < kGroups; ++g) {
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) sums[g][r] = hn::Zero(d);
   }
   int64_t dim = 0;
-  for (; dim + 4 <= product.dims; dim += 4) {
+  for (; dim + Columns::kDims <= product.keys.dims; dim += Columns::kDims) {
+    pace.Step();
 #pragma GCC unroll 2
     for (int g = 0; g < kGroups; ++g) {
-      KeyF32 columns[4];
-      LoadColumns(keys + g * kKeysAtOnce, dim, columns);
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
+      RowF32 columns[Columns::kDims];
+      Columns::Load(keys + g * kRowsAtOnce, dim, columns);
+#pragma GCC unroll 8
+      for (int i = 0; i < Columns::kDims; ++i) {
 #pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r) {
-          const KeyF32 query = hn::Set(d, product.queries[r * product.query_stride + dim + i]);
+          const RowF32 query = hn::Set(d, product.queries[r * product.query_stride + dim + i]);
           sums[g][r] = hn::MulAdd(query, columns[i], sums[g][r]);
         }
       }
     }
   }
-  for (; dim < product.dims; ++dim) {
+  for (; dim < product.keys.dims; ++dim) {
     for (int g = 0; g < kGroups; ++g) {
-      HWY_ALIGN float column[kKeysAtOnce];
-      for (int64_t i = 0; i < kKeysAtOnce; ++i) column[i] = keys[g * kKeysAtOnce + i][dim];
+      HWY_ALIGN float column[kRowsAtOnce];
+      for (int64_t i = 0; i < kRowsAtOnce; ++i) {
+        column[i] = LoadElement(keys[g * kRowsAtOnce + i] + dim * Elements::kBytes, Elements::kDType);
+      }
       for (int r = 0; r < kRows; ++r) {
-        const KeyF32 query = hn::Set(d, product.queries[r * product.query_stride + dim]);
+        const RowF32 query = hn::Set(d, product.queries[r * product.query_stride + dim]);
         sums[g][r] = hn::MulAdd(query, hn::Load(d, column), sums[g][r]);
       }
     }
   }
   for (int r = 0; r < kRows; ++r) {
     float* scores = product.scores + r * product.score_stride + first;
-    for (int g = 0; g < kGroups; ++g) hn::StoreU(sums[g][r], d, scores + g * kKeysAtOnce);
+    for (int g = 0; g < kGroups; ++g) hn::StoreU(sums[g][r], d, scores + g * kRowsAtOnce);
   }
 }
 
-// Dims [dim, dim + count) of row `row` of those that come next, if there is one.
-HWY_INLINE void FetchDims(const SourceRows& next, int64_t row, int64_t dim, int64_t count) {
-  if (row >= next.count) return;
-  const int64_t element_bytes = ByteSize(next.dtype);
-  const std::byte* first = next.data + row * next.stride_bytes + dim * element_bytes;
-  const int64_t bytes = std::min(count, next.dims - dim) * element_bytes;
-  for (int64_t offset = 0; offset < bytes; offset += 64) __builtin_prefetch(first + offset, 0, /*locality=*/2);
-}
-
-template <int kRows>
+template <class Elements, int kRows>
 void MultiplyKeysOf(const RowScoreProduct& product) {
+  constexpr int64_t kStep = 2 * kRowsAtOnce;
+  FetchPace pace(product.ahead, /*parts=*/2,
+                 CeilDiv(product.keys.count, kStep) * CeilDiv(product.keys.dims, KeyColumns<Elements>::kDims));
   int64_t key = 0;
-  for (; key + kKeysAtOnce < product.key_count; key += 2 * kKeysAtOnce) {
-    for (int64_t i = 0; i < 2 * kKeysAtOnce; ++i) FetchDims(product.next, key + i, 0, product.next.dims);
-    ScoreKeys<kRows, 2>(product, key);
-  }
-  if (key < product.key_count) ScoreKeys<kRows, 1>(product, key);
+  for (; key + kRowsAtOnce < product.keys.count; key += kStep) ScoreKeys<Elements, kRows, 2>(product, key, pace);
+  if (key < product.keys.count) ScoreKeys<Elements, kRows, 1>(product, key, pace);
 }
 
 // Vectors [dim, dim + kVectors) of kRows rows from `row` on.
-template <int kRows, int kVectors>
-HWY_INLINE void SumValues(const RowValueProduct& product, int64_t dim) {
+template <class Elements, int kRows, int kVectors>
+HWY_INLINE void SumValues(const RowValueProduct& product, int64_t dim, FetchPace& pace) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   F32 sums[kRows][kVectors];
@@ -132,19 +136,19 @@ HWY_INLINE void SumValues(const RowValueProduct& product, int64_t dim) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
-  const float* HWY_RESTRICT values = product.values + dim;
-  for (int64_t key = 0; key < product.key_count; ++key) {
-    FetchDims(product.next, key, dim, kVectors * lanes);
+  const std::byte* HWY_RESTRICT values = product.values.data + dim * Elements::kBytes;
+  for (int64_t key = 0; key < product.values.count; ++key) {
+    pace.Step();
     F32 vectors[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) vectors[v] = hn::LoadU(d, values + v * lanes);
+    for (int v = 0; v < kVectors; ++v) vectors[v] = Elements::Load(values + v * lanes * Elements::kBytes, lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const F32 weight = hn::Set(d, product.weights[r * product.weight_stride + key]);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(vectors[v], weight, sums[r][v]);
     }
-    values += product.value_stride;
+    values += product.values.stride_bytes;
   }
   for (int r = 0; r < kRows; ++r) {
     float* output = product.output + r * product.output_stride + dim;
@@ -152,19 +156,24 @@ HWY_INLINE void SumValues(const RowValueProduct& product, int64_t dim) {
   }
 }
 
-template <int kRows>
+template <class Elements, int kRows>
 void MultiplyValuesOf(const RowValueProduct& product) {
   constexpr int kVectors = kRows == 1 ? 8 : kRows == 2 ? 4 : 2;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32Vector()));
+  const int64_t dims = product.values.dims;
+  FetchPace pace(product.ahead, /*parts=*/1, product.values.count * CeilDiv(dims, kVectors * lanes));
   int64_t dim = 0;
-  for (; dim + kVectors * lanes <= product.dims; dim += kVectors * lanes) SumValues<kRows, kVectors>(product, dim);
-  for (; dim + lanes <= product.dims; dim += lanes) SumValues<kRows, 1>(product, dim);
-  for (; dim < product.dims; ++dim) {
+  for (; dim + kVectors * lanes <= dims; dim += kVectors * lanes) {
+    SumValues<Elements, kRows, kVectors>(product, dim, pace);
+  }
+  for (; dim + lanes <= dims; dim += lanes) SumValues<Elements, kRows, 1>(product, dim, pace);
+  for (; dim < dims; ++dim) {
     for (int r = 0; r < kRows; ++r) {
       const hn::CappedTag<float, 1> one;  // the vectors' own multiply-add, fused or not
       auto sum = hn::Zero(one);
-      for (int64_t key = 0; key < product.key_count; ++key) {
-        sum = hn::MulAdd(hn::Set(one, product.values[key * product.value_stride + dim]),
+      for (int64_t key = 0; key < product.values.count; ++key) {
+        const std::byte* value = product.values.data + key * product.values.stride_bytes + dim * Elements::kBytes;
+        sum = hn::MulAdd(hn::Set(one, LoadElement(value, Elements::kDType)),
                          hn::Set(one, product.weights[r * product.weight_stride + key]), sum);
       }
       product.output[r * product.output_stride + dim] = hn::GetLane(sum);
@@ -172,42 +181,54 @@ void MultiplyValuesOf(const RowValueProduct& product) {
   }
 }
 
-// Calls `multiply` with the number of rows as a constant.
+// Calls `multiply` with the elements' type, and with the number of rows as a constant.
 template <class Multiply>
-HWY_INLINE void WithRows(int64_t rows, const Multiply& multiply) {
-  switch (rows) {
-    case 1:
-      return multiply(std::integral_constant<int, 1>());
-    case 2:
-      return multiply(std::integral_constant<int, 2>());
-    case 3:
-      return multiply(std::integral_constant<int, 3>());
-    case 4:
-      return multiply(std::integral_constant<int, 4>());
+HWY_INLINE void WithTypeAndRows(DType dtype, int64_t rows, const Multiply& multiply) {
+  const auto with_rows = [&](auto elements) HWY_ATTR {
+    switch (rows) {
+      case 1:
+        return multiply(elements, std::integral_constant<int, 1>());
+      case 2:
+        return multiply(elements, std::integral_constant<int, 2>());
+      case 3:
+        return multiply(elements, std::integral_constant<int, 3>());
+      case 4:
+        return multiply(elements, std::integral_constant<int, 4>());
+      default:
+        TRIAD_CHECK(false, "few rows are at most kFewRows");
+    }
+  };
+  switch (dtype) {
+    case DType::kBf16:
+      return with_rows(Bf16Elements());
+    case DType::kF16:
+      return with_rows(F16Elements());
     default:
-      TRIAD_CHECK(false, "few rows are at most kFewRows");
+      return with_rows(F32Elements());
   }
 }
 
 void MultiplyKeysByRows(const RowScoreProduct& product) {
-  WithRows(product.rows, [&](auto rows) HWY_ATTR { MultiplyKeysOf<rows>(product); });
+  WithTypeAndRows(product.keys.dtype, product.rows,
+                  [&](auto elements, auto rows) HWY_ATTR { MultiplyKeysOf<decltype(elements), rows>(product); });
 }
 
 void MultiplyValuesByRows(const RowValueProduct& product) {
-  WithRows(product.rows, [&](auto rows) HWY_ATTR { MultiplyValuesOf<rows>(product); });
+  WithTypeAndRows(product.values.dtype, product.rows,
+                  [&](auto elements, auto rows) HWY_ATTR { MultiplyValuesOf<decltype(elements), rows>(product); });
 }
 
 RowMaxAndSum SoftmaxOfRow(float* HWY_RESTRICT scores, int64_t count, float factor) {
-  const KeyVector d;
+  const RowLanes d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  KeyF32 largest = hn::Set(d, kLowest);
+  RowF32 largest = hn::Set(d, kLowest);
   for (int64_t k = 0; k < count; k += lanes) largest = hn::Max(hn::LoadU(d, scores + k), largest);
   const float found = hn::GetLane(hn::MaxOfLanes(d, largest));
   // As in SoftmaxStrip: where no score is above -inf, 0 serves as well.
   const float reference = found == kLowest ? 0 : found;
   for (int64_t k = 0; k < count; k += lanes) {
-    const KeyF32 difference = hn::Sub(hn::LoadU(d, scores + k), hn::Set(d, reference));
+    const RowF32 difference = hn::Sub(hn::LoadU(d, scores + k), hn::Set(d, reference));
     hn::StoreU(Exp2(d, hn::Mul(difference, hn::Set(d, factor))), d, scores + k);
   }
   float sum = 0;

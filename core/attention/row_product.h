@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/attention/pack_tile.h"
+#include "core/attention/fetch_list.h"
 
 namespace triad {
 
@@ -13,31 +13,25 @@ constexpr int64_t kFewRows = 4;
 
 // scores [rows, keys] = queries [rows, dims] * keys [keys, dims], transposed
 struct RowScoreProduct {
-  const float* keys = nullptr;  // any multiple of 4 bytes
-  int64_t key_stride = 0;
-  int64_t key_count = 0;
+  SourceRows keys;  // of any type, anywhere
   const float* queries = nullptr;
   int64_t query_stride = 0;
-  int64_t dims = 0;
-  int64_t rows = 0;          // 1 to kFewRows
-  float* scores = nullptr;   // key_count of each row are set, and those up to a multiple of 8 to anything
-  int64_t score_stride = 0;  // at least key_count rounded up so
-  SourceRows next;           // keys of the next block, brought nearer meanwhile
+  int64_t rows = 0;            // 1 to kFewRows
+  float* scores = nullptr;     // one of each key are set, and those up to a multiple of 8 to anything
+  int64_t score_stride = 0;    // at least the keys rounded up so
+  FetchList* ahead = nullptr;  // half of it is fetched meanwhile; null: nothing
 };
 void MultiplyKeysByRows(const RowScoreProduct& product);
 
 // output [rows, dims] = weights [rows, keys] * values [keys, dims]
 struct RowValueProduct {
-  const float* values = nullptr;  // any multiple of 4 bytes; finite
-  int64_t value_stride = 0;
-  int64_t key_count = 0;
+  SourceRows values;  // of any type, anywhere
   const float* weights = nullptr;
   int64_t weight_stride = 0;
-  int64_t dims = 0;
   int64_t rows = 0;  // 1 to kFewRows
   float* output = nullptr;
   int64_t output_stride = 0;
-  SourceRows next;  // values of the next block, brought nearer meanwhile
+  FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing
 };
 void MultiplyValuesByRows(const RowValueProduct& product);
 

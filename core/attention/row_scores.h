@@ -14,7 +14,7 @@ class RowScores {
  public:
   RowScores(const AttentionProblem& problem, const WorkItem& item);
 
-  // Whether ModifyScores has anything to do.
+  // Whether the modifiers have anything to do.
   bool has_modifiers() const { return has_modifiers_; }
   // What softmax multiplies differences of scores with: log2(e) and, unless a modifier has applied it, the magnitude of
   // the scale. Its sign belongs to the packed queries. > 0, finite.
@@ -23,10 +23,10 @@ class RowScores {
   // Makes scores[0, count) of `row` (counted from the item's first) against the keys from `key` on final. Hidden ones
   // become -inf. `next_rows` rows follow that will be modified soon.
   void Modify(int64_t row, int64_t key, int64_t next_rows, float* scores, int64_t count) const;
-
- private:
+  // What it applies.
   RowModifiers ModifiersOf(int64_t row, int64_t key) const;
 
+ private:
   const AttentionProblem& problem_;
   const Sequence& sequence_;
   const WorkItem& item_;

@@ -9,6 +9,8 @@
 
 #include <hwy/highway.h>
 
+#include <limits>
+
 HWY_BEFORE_NAMESPACE();
 namespace triad {
 namespace HWY_NAMESPACE {
@@ -51,6 +53,30 @@ HWY_INLINE V Tanh(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V large = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(exponential, one)));
   return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> MinusInfinity(D d) {
+  return hn::Set(d, -std::numeric_limits<float>::infinity());
+}
+
+// The rules of score_modifiers.h. Each applies `scale` first.
+template <class D, class V>
+HWY_INLINE V Capped(D d, V score, float scale, float cap) {
+  // Divided, not multiplied by scale / cap, which overflows for the smallest caps.
+  const V ratio = hn::Div(hn::Mul(score, hn::Set(d, scale)), hn::Set(d, cap));
+  return hn::Mul(hn::Set(d, cap), Tanh(d, ratio));
+}
+
+template <class D, class V>
+HWY_INLINE V MinusDistance(D d, V score, float scale, V distance, V slope) {
+  return hn::NegMulAdd(hn::Abs(distance), slope, hn::Mul(score, hn::Set(d, scale)));
+}
+
+template <class D, class V>
+HWY_INLINE V PlusBias(D d, V score, float scale, V bias) {
+  const auto hidden = hn::Eq(bias, MinusInfinity(d));
+  return hn::IfThenElse(hidden, bias, hn::MulAdd(score, hn::Set(d, scale), bias));
 }
 
 }  // namespace HWY_NAMESPACE

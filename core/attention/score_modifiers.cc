@@ -2,7 +2,6 @@
 #include "core/attention/score_modifiers.h"
 
 #include <cstring>
-#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/attention/score_modifiers.cc"
@@ -17,8 +16,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace triad {
 namespace HWY_NAMESPACE {
-
-HWY_INLINE F32 MinusInfinity() { return hn::Set(F32Vector(), -std::numeric_limits<float>::infinity()); }
 
 // scores[j] = rule(scores[j], j) for whole vectors; the rest goes through a buffer, so that nothing past `count` is
 // touched.
@@ -43,12 +40,7 @@ struct ScaleRule {
 struct CapRule {
   float scale;
   float cap;
-  HWY_INLINE F32 operator()(F32 score, int64_t, int64_t) const {
-    const F32Vector d;
-    // Divided, not multiplied by scale / cap, which overflows for the smallest caps.
-    const F32 ratio = hn::Div(hn::Mul(score, hn::Set(d, scale)), hn::Set(d, cap));
-    return hn::Mul(hn::Set(d, cap), Tanh(d, ratio));
-  }
+  HWY_INLINE F32 operator()(F32 score, int64_t, int64_t) const { return Capped(F32Vector(), score, scale, cap); }
 };
 
 struct AlibiRule {
@@ -58,8 +50,7 @@ struct AlibiRule {
   HWY_INLINE F32 operator()(F32 score, int64_t j, int64_t) const {
     const F32Vector d;
     const F32 distance = hn::Sub(hn::Set(d, first_distance - static_cast<float>(j)), hn::Iota(d, 0));
-    const F32 scaled = hn::Mul(score, hn::Set(d, scale));
-    return hn::NegMulAdd(hn::Abs(distance), hn::Set(d, slope), scaled);
+    return MinusDistance(d, score, scale, distance, hn::Set(d, slope));
   }
 };
 
@@ -68,10 +59,7 @@ struct BiasRule {
   float scale;
   const std::byte* bias;
   HWY_INLINE F32 operator()(F32 score, int64_t j, int64_t count) const {
-    const F32Vector d;
-    const F32 added = Elements::Load(bias + j * Elements::kBytes, count);
-    const auto hidden = hn::Eq(added, MinusInfinity());
-    return hn::IfThenElse(hidden, MinusInfinity(), hn::MulAdd(score, hn::Set(d, scale), added));
+    return PlusBias(F32Vector(), score, scale, Elements::Load(bias + j * Elements::kBytes, count));
   }
 };
 
@@ -83,7 +71,7 @@ struct KeepRule {
     const hn::Rebind<uint32_t, F32Vector> du32;
     const auto bytes = hn::PromoteTo(du32, LoadUpTo<uint8_t>(du8, keep + j, count));
     const auto hidden = hn::RebindMask(d, hn::Eq(bytes, hn::Zero(du32)));
-    return hn::IfThenElse(hidden, MinusInfinity(), score);
+    return hn::IfThenElse(hidden, MinusInfinity(d), score);
   }
 };
 
@@ -102,9 +90,9 @@ void ModifyScores(const RowModifiers& modifiers, float* scores, int64_t count) {
     ForEachVector(scores, count, CapRule{scale, cap});
     scale = 1;
   }
-  if (modifiers.alibi_slope != 0) {
+  if (modifiers.alibi_slope) {
     const float first_distance = static_cast<float>(modifiers.first_distance);
-    ForEachVector(scores, count, AlibiRule{scale, modifiers.alibi_slope, first_distance});
+    ForEachVector(scores, count, AlibiRule{scale, *modifiers.alibi_slope, first_distance});
     scale = 1;
   }
   if (modifiers.bias != nullptr) {

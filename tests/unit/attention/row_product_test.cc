@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <limits>
+#include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/attention/lane_product.h"
 #include "core/attention/lane_softmax.h"
 #include "core/base/dims.h"
 #include "core/base/scratch.h"
+#include "core/tensor/dtype.h"
 #include "gtest/gtest.h"
 
 namespace triad {
@@ -25,14 +29,23 @@ struct RowProductSize {
 const RowProductSize kRowProductSizes[] = {{1, 1},   {2, 3},   {3, 64},   {7, 33},   {8, 128},
                                            {15, 80}, {17, 31}, {128, 64}, {127, 192}};
 
-// Numbers about 1; rows are a few elements further apart than they are long, and not aligned.
-class RowProductTest : public testing::TestWithParam<int64_t> {
+// Numbers about 1 that every type holds; rows are a few elements further apart than they are long, and not aligned.
+class RowProductTest : public testing::TestWithParam<std::tuple<int64_t, DType>> {
  protected:
-  int64_t rows() const { return GetParam(); }
+  int64_t rows() const { return std::get<0>(GetParam()); }
+  static float Number(int64_t i, int64_t step) { return static_cast<float>((i * step) % 101 - 50) / 32; }
   float* Fill(int64_t count, int64_t step) {
     float* values = scratch_.Allocate<float>(count);
-    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * step) % 101 - 50) / 37;
+    for (int64_t i = 0; i < count; ++i) values[i] = Number(i, step);
     return values;
+  }
+  // Row r, element e: Number(r * stride + e, step).
+  SourceRows FillSource(const RowProductSize& size, int64_t stride, int64_t step) {
+    const DType dtype = std::get<1>(GetParam());
+    const int64_t bytes = ByteSize(dtype);
+    std::byte* data = scratch_.Allocate<std::byte>((size.keys * stride + 1) * bytes) + bytes;
+    for (int64_t i = 0; i < size.keys * stride; ++i) StoreElement(data + i * bytes, dtype, Number(i, step));
+    return {.data = data, .stride_bytes = stride * bytes, .count = size.keys, .dtype = dtype, .dims = size.dims};
   }
 
   Scratch scratch_;
@@ -41,23 +54,22 @@ class RowProductTest : public testing::TestWithParam<int64_t> {
 TEST_P(RowProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
   for (const RowProductSize& size : kRowProductSizes) {
     const int64_t stride = size.dims + 3;
-    const float* keys = Fill(size.keys * stride + 1, 7) + 1;
+    const SourceRows keys = FillSource(size, stride, 7);
     const float* queries = Fill(rows() * stride, 11);
     const int64_t score_stride = RoundUp(size.keys, 8);
     float* scores = scratch_.Allocate<float>(rows() * score_stride);
     MultiplyKeysByRows({.keys = keys,
-                        .key_stride = stride,
-                        .key_count = size.keys,
                         .queries = queries,
                         .query_stride = stride,
-                        .dims = size.dims,
                         .rows = rows(),
                         .scores = scores,
                         .score_stride = score_stride});
     for (int64_t row = 0; row < rows(); ++row) {
       for (int64_t key = 0; key < size.keys; ++key) {
         float sum = 0;
-        for (int64_t d = 0; d < size.dims; ++d) sum = std::fma(keys[key * stride + d], queries[row * stride + d], sum);
+        for (int64_t d = 0; d < size.dims; ++d) {
+          sum = std::fma(Number(key * stride + d, 7), queries[row * stride + d], sum);
+        }
         ASSERT_EQ(scores[row * score_stride + key], sum) << size.keys << " keys, " << size.dims << " dims";
       }
     }
@@ -67,15 +79,12 @@ TEST_P(RowProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
 TEST_P(RowProductTest, EveryOutputIsOneChainInTheOrderOfKeys) {
   for (const RowProductSize& size : kRowProductSizes) {
     const int64_t stride = size.dims + 5;
-    const float* values = Fill(size.keys * stride + 1, 7) + 1;
+    const SourceRows values = FillSource(size, stride, 7);
     const float* weights = Fill(rows() * size.keys, 11);
     float* output = scratch_.Allocate<float>(rows() * stride);
     MultiplyValuesByRows({.values = values,
-                          .value_stride = stride,
-                          .key_count = size.keys,
                           .weights = weights,
                           .weight_stride = size.keys,
-                          .dims = size.dims,
                           .rows = rows(),
                           .output = output,
                           .output_stride = stride});
@@ -83,7 +92,7 @@ TEST_P(RowProductTest, EveryOutputIsOneChainInTheOrderOfKeys) {
       for (int64_t d = 0; d < size.dims; ++d) {
         float sum = 0;
         for (int64_t key = 0; key < size.keys; ++key) {
-          sum = std::fma(values[key * stride + d], weights[row * size.keys + key], sum);
+          sum = std::fma(Number(key * stride + d, 7), weights[row * size.keys + key], sum);
         }
         ASSERT_EQ(output[row * stride + d], sum) << size.keys << " keys, " << size.dims << " dims";
       }
@@ -91,7 +100,13 @@ TEST_P(RowProductTest, EveryOutputIsOneChainInTheOrderOfKeys) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, RowProductTest, testing::Range<int64_t>(1, kFewRows + 1));
+std::string RowProductName(const testing::TestParamInfo<std::tuple<int64_t, DType>>& test) {
+  return absl::StrCat(std::get<0>(test.param), "_", Name(std::get<1>(test.param)));
+}
+INSTANTIATE_TEST_SUITE_P(Rows, RowProductTest,
+                         testing::Combine(testing::Range<int64_t>(1, kFewRows + 1),
+                                          testing::Values(DType::kF32, DType::kBf16, DType::kF16)),
+                         RowProductName);
 
 // One row's softmax, and the same in every lane of a strip: what a decode step and a prefill make of it.
 TEST(SoftmaxOfRowTest, HasTheBytesOfALane) {
