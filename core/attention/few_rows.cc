@@ -28,10 +28,6 @@ FewRows::FewRows(ItemRows& rows, Scratch& scratch)
       total_{.max = scratch.Allocate<float>(kStateRows), .sum = scratch.Allocate<float>(kStateRows)},
       merge_factors_(scratch.Allocate<float>(2 * kStateRows)) {
   for (int64_t row = 0; row < count_; ++row) seen_ = Cover(seen_, rows_.KeysOf(row));
-}
-
-void FewRows::PackQueries(FetchList& ahead) {
-  ahead.Fetch(ahead.lines());
   rows_.PackQueries(0, count_, queries_, query_dims_);
 }
 

@@ -18,11 +18,9 @@ class FewRows final : public RowGroup {
   FewRows(ItemRows& rows, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
-  void PackQueries(FetchList& ahead) override;
   void Start() override;
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
-  void ListQueries(FetchList&) const override {}
-  void ListModifiers(KeyRange, FetchList&) const override {}  // a row of them is read in order
+  void ListReads(KeyRange, FetchList&) const override {}  // a few queries; modifiers are read in order
   bool IsFinite() const override;
   void Finish(float value_scale) override;
 

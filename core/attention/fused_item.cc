@@ -15,7 +15,7 @@
 namespace triad {
 namespace {
 
-constexpr int64_t kMostAhead = 2 + 2 * 48;  // keys, values; bias and keep of every row of a strip
+constexpr int64_t kMostAhead = 3 + 3 * 48;  // keys, values, queries; bias, keep and output of every row of a strip
 
 }  // namespace
 
@@ -38,12 +38,8 @@ FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, cons
 // Values are taken for numbers whose sums are numbers, and nearly always are. A value that is none would have spoilt
 // every row, those too from which it is hidden (0 * NaN is NaN): whoever finds that starts again with more care.
 void FusedItem::Run() {
-  const auto parts = static_cast<int64_t>(groups_.size());
-  for (int64_t i = 0; i < parts; ++i) {
-    ListBlock(PartOf(KeysOfBlock(FirstBlock()), i, parts));
-    if (i + 1 < parts) groups_[static_cast<size_t>(i + 1)]->ListQueries(ahead_);
-    groups_[static_cast<size_t>(i)]->PackQueries(ahead_);
-  }
+  ListBlock(KeysOfBlock(FirstBlock()));
+  ahead_.Fetch(ahead_.lines());
   float value_scale = 1;
   RunBlocks(ReadValues::kAsTheyAre);
   if (!IsFinite() && !RunBlocks(ReadValues::kFinite)) {
@@ -79,9 +75,9 @@ bool FusedItem::RunBlocks(ReadValues values) {
       }
       ListBlock(PartOf(next, i, parts));
       if (i + 1 < parts) {
-        groups_[static_cast<size_t>(i + 1)]->ListModifiers(keys, ahead_);
+        groups_[static_cast<size_t>(i + 1)]->ListReads(keys, ahead_);
       } else {
-        groups_[0]->ListModifiers(next, ahead_);
+        groups_[0]->ListReads(next, ahead_);
       }
       group.AddBlock(part, seen, ahead_);
     }

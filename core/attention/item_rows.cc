@@ -59,6 +59,13 @@ void ItemRows::PackQueries(int64_t begin, int64_t count, float* packed, int64_t 
   std::fill(packed + done * stride, packed + count * stride, 0.0f);
 }
 
+SourceRows ItemRows::OutputOf(int64_t row) const {
+  return {.data = outputs_.OutputOf(PlaceOfRow(problem_, item_, row)),
+          .count = 1,
+          .dtype = problem_.dtype,
+          .dims = problem_.v_head_dim};
+}
+
 void ItemRows::KeepScores(int64_t row, KeyRange keys, const float* scores) {
   outputs_.KeepScores(row, keys.begin, scores, Length(keys));
 }

@@ -31,6 +31,9 @@ class ItemRows {
   // query_length.
   SourceRows QueriesFrom(int64_t row, int64_t count) const;
 
+  // Where the output of `row` will be.
+  SourceRows OutputOf(int64_t row) const;
+
   // Holds final scores of `row` against `keys`, for its weights. Only if the request wants them.
   void KeepScores(int64_t row, KeyRange keys, const float* scores);
   // Makes scores of `row` against the keys from `key` on final, and keeps them if the request wants weights.

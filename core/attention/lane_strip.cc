@@ -62,9 +62,8 @@ void LaneStrip::FindModifiers() {
   }
 }
 
-void LaneStrip::ListQueries(FetchList& list) const { list.Add(rows_.QueriesFrom(strip_.begin, end_ - strip_.begin)); }
-
-void LaneStrip::ListModifiers(KeyRange keys, FetchList& list) const {
+void LaneStrip::ListReads(KeyRange keys, FetchList& list) const {
+  if (!has_queries_) list.Add(rows_.QueriesFrom(strip_.begin, end_ - strip_.begin));
   keys = Intersection(keys, seen_);
   if (modifiers_ == nullptr || IsEmpty(keys)) return;
   for (int64_t lane = 0; lane < strip_.width; ++lane) {
@@ -76,8 +75,8 @@ void LaneStrip::ListModifiers(KeyRange keys, FetchList& list) const {
 }
 
 // Queries become columns.
-void LaneStrip::PackQueries(FetchList& ahead) {
-  ahead.Fetch(ahead.lines());
+void LaneStrip::PackQueries() {
+  has_queries_ = true;
   const int64_t width = strip_.width;
   const SourceRows source = rows_.QueriesFrom(strip_.begin, width);
   const bool is_f32 = source.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(source.data) % alignof(float) == 0;
@@ -101,6 +100,10 @@ void LaneStrip::Start() {
 }
 
 void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
+  if (!has_queries_) PackQueries();
+  if (keys.end == seen_.end) {
+    for (int64_t row = strip_.begin; row < end_; ++row) ahead.Add(rows_.OutputOf(row));  // so that stores do not wait
+  }
   const int64_t key_count = Length(keys);
   const int64_t width = strip_.width;
   ScoreStrip scores = {.scores = buffers_.scores, .keys = key_count, .width = width, .factor = rows_.scores().factor()};

@@ -27,17 +27,16 @@ class LaneStrip final : public RowGroup {
   LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
-  void PackQueries(FetchList& ahead) override;
   void Start() override;
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
-  void ListQueries(FetchList& list) const override;
-  void ListModifiers(KeyRange keys, FetchList& list) const override;
+  void ListReads(KeyRange keys, FetchList& list) const override;
   bool IsFinite() const override;
   void Finish(float value_scale) override;
 
  private:
   void KeepScores(const ScoreStrip& scores, KeyRange keys);
   void FindModifiers();
+  void PackQueries();
   void HideKeys(const ScoreStrip& scores, int64_t first_key);
 
   ItemRows& rows_;
@@ -51,6 +50,7 @@ class LaneStrip final : public RowGroup {
   float* const queries_;  // [query_dims_, width]
   float* const output_;   // [output_dims_, width]
   const LaneState state_;
+  bool has_queries_ = false;       // packed when the first block comes
   RowModifiers* const modifiers_;  // [width], from key 0 on; null: scores are as they are
 };
 

@@ -13,15 +13,12 @@ class RowGroup {
 
   // Keys that some of the rows sees.
   virtual KeyRange seen() const = 0;
-  // Packs the queries, and fetches what is `ahead` meanwhile. To be called once, first.
-  virtual void PackQueries(FetchList& ahead) = 0;
   // Forgets all blocks.
   virtual void Start() = 0;
   // Adds a block's part of `keys`, which begin at a multiple of kKeyTree, and fetches what is `ahead` meanwhile.
   virtual void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) = 0;
-  // Adds to `list` what it will read of the request beside keys and values: PackQueries, and AddBlock of `keys`.
-  virtual void ListQueries(FetchList& list) const = 0;
-  virtual void ListModifiers(KeyRange keys, FetchList& list) const = 0;
+  // Adds to `list` what AddBlock of `keys` will read of the request beside them.
+  virtual void ListReads(KeyRange keys, FetchList& list) const = 0;
   // Whether all sums so far are numbers.
   virtual bool IsFinite() const = 0;
   // Writes everything of the rows. Values were read multiplied by `value_scale`.

@@ -33,6 +33,12 @@ float* TileOutputs::WeightsOf(RowPlace place) const {
          place.query * problem_.weights_query_stride;
 }
 
+std::byte* TileOutputs::OutputOf(RowPlace place) const {
+  const int64_t first =
+      sequence_.output_begin + place.query * problem_.output_token_stride + place.head * problem_.output_head_stride;
+  return outputs_.output + first * ByteSize(problem_.dtype);
+}
+
 void TileOutputs::KeepScores(int64_t row, int64_t key, const float* scores, int64_t count) {
   float* kept = WeightsOf(PlaceOfRow(problem_, item_, row)) + key;
   std::memcpy(reinterpret_cast<std::byte*>(kept), scores, static_cast<size_t>(count) * sizeof(float));
@@ -57,13 +63,11 @@ void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
   }
   const float scale = saw_keys ? static_cast<float>(keys_share / sum) : 0;
 
-  const int64_t output =
-      sequence_.output_begin + place.query * problem_.output_token_stride + place.head * problem_.output_head_stride;
   StoreOutputRow({.row = finished.output,
                   .added = finished.non_finite,
                   .dims = problem_.v_head_dim,
                   .factor = scale / finished.value_scale},
-                 problem_.dtype, outputs_.output + output * ByteSize(problem_.dtype));
+                 problem_.dtype, OutputOf(place));
   if (problem_.return_lse) {
     const double lse = saw_keys ? (max + std::log2(sum)) * kLn2 : sink;
     StoreFloat(outputs_.lse + sequence_.lse_begin + place.head * problem_.lse_head_stride + place.query,

@@ -25,6 +25,9 @@ class TileOutputs {
   TileOutputs(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs)
       : problem_(problem), sequence_(problem.sequences[item.sequence]), item_(item), outputs_(outputs) {}
 
+  // Where a row's output is written.
+  std::byte* OutputOf(RowPlace place) const;
+
   // Holds final scores of `count` keys from `key` on where the row's weights will be. Only when weights are asked for.
   void KeepScores(int64_t row, int64_t key, const float* scores, int64_t count);
 
