@@ -25,7 +25,7 @@ class AttentionKernel {
  public:
   virtual ~AttentionKernel() = default;
 
-  // "reference", "tiled".
+  // "reference", "fused", "onednn".
   virtual absl::string_view name() const = 0;
 
   // Splits `problem` so that its items together write every element of the outputs: rows past query_length too, and
