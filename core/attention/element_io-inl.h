@@ -49,6 +49,13 @@ HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, std::byte* address, int64_t count) 
   std::memcpy(address, buffer, TailBytes<T>(count));
 }
 
+// Which of `count` <= lanes bytes at `address` are 0; lanes past them are.
+HWY_INLINE hn::Mask<F32Vector> IsZero(const std::byte* address, int64_t count) {
+  const hn::Rebind<uint32_t, F32Vector> d32;
+  const auto bytes = hn::PromoteTo(d32, LoadUpTo<uint8_t>(hn::Rebind<uint8_t, F32Vector>(), address, count));
+  return hn::RebindMask(F32Vector(), hn::Eq(bytes, hn::Zero(d32)));
+}
+
 // One type per floating-point DType (kDType): how `count` <= lanes elements become a vector, and back (to nearest
 // even).
 struct F32Elements {

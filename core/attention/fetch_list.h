@@ -1,5 +1,5 @@
 // Memory that will be read soon, fetched a few cache lines at a time between other work. All at once they would fill
-// the core's miss buffers (some 24 on Zen 3, 16 on Ice Lake) and stall it for as long as memory takes.
+// the core's few miss buffers and stall it for as long as memory takes.
 #pragma once
 
 #include <algorithm>

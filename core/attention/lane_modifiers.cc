@@ -3,10 +3,6 @@
 #include "core/attention/lane_modifiers.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
-
-#include "core/base/dims.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/attention/lane_modifiers.cc"
@@ -22,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace triad {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kEntriesAtOnce = 64;  // of a row: 8 rows of them are 2 KiB of L1
+constexpr int64_t kEntriesAtOnce = 64;  // of a row: 8 rows of them are 2 KiB of L1; a multiple of 4
 
 // Scores of all lanes, one after another.
 template <class Rule>
@@ -52,20 +48,15 @@ void SubtractDistances(const RowModifiers* rows, int64_t first_key, float scale,
   }
 }
 
-// What is added to `count` scores of a row, widened: its bias; -inf where keep hides. Zeros up to a multiple of 4.
+// What is added to `count` scores of a row, widened: its bias; -inf where keep hides.
 template <class Elements>
 void WidenEntries(const std::byte* bias, const std::byte* keep, int64_t count, float* added) {
   const F32Vector d;
-  const hn::Rebind<uint8_t, F32Vector> du8;
-  const hn::Rebind<uint32_t, F32Vector> du32;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t i = 0; i < count; i += lanes) {
     const int64_t some = std::min(lanes, count - i);
     F32 entry = bias == nullptr ? hn::Zero(d) : Elements::Load(bias + i * Elements::kBytes, some);
-    if (keep != nullptr) {
-      const auto bytes = hn::PromoteTo(du32, LoadUpTo<uint8_t>(du8, keep + i, some));
-      entry = hn::IfThenElse(hn::RebindMask(d, hn::Eq(bytes, hn::Zero(du32))), MinusInfinity(d), entry);
-    }
+    if (keep != nullptr) entry = hn::IfThenElse(IsZero(keep + i, some), MinusInfinity(d), entry);
     hn::StoreU(entry, d, added + i);
   }
 }
@@ -74,7 +65,6 @@ template <class Elements>
 void AddEntries(const RowModifiers* rows, int64_t first_key, float scale, const ScoreStrip& strip) {
   const RowLanes d;
   HWY_ALIGN float widened[kRowsAtOnce][kEntriesAtOnce + kMaxLanes];
-  const float* added[kRowsAtOnce];
   for (int64_t lane = 0; lane < strip.width; lane += kRowsAtOnce) {
     for (int64_t first = 0; first < strip.keys; first += kEntriesAtOnce) {
       const int64_t count = std::min(kEntriesAtOnce, strip.keys - first);
@@ -84,11 +74,10 @@ void AddEntries(const RowModifiers* rows, int64_t first_key, float scale, const 
         const std::byte* bias = row.bias == nullptr ? nullptr : row.bias + key * Elements::kBytes;
         const std::byte* keep = row.keep == nullptr ? nullptr : row.keep + key;
         WidenEntries<Elements>(bias, keep, count, widened[i]);
-        added[i] = widened[i];
       }
       for (int64_t k = 0; k < count; k += 4) {
         RowF32 columns[4];
-        LoadColumns([&](int64_t i) HWY_ATTR { return added[i] + k; }, columns);
+        LoadColumns([&](int64_t i) HWY_ATTR { return widened[i] + k; }, columns);
         float* score = strip.scores + (first + k) * strip.width + lane;
         for (int64_t i = 0; i < std::min<int64_t>(4, count - k); ++i, score += strip.width) {
           hn::Store(PlusBias(d, hn::Load(d, score), scale, columns[i]), d, score);

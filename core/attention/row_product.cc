@@ -25,7 +25,8 @@ HWY_BEFORE_NAMESPACE();
 namespace triad {
 namespace HWY_NAMESPACE {
 
-// Where a key lies, and the columns of several.
+// kDims dims of kRowsAtOnce keys, from `dim` on: columns[i] holds dim + i of each. One by one where nothing better is
+// written for the type.
 template <class Elements>
 struct KeyColumns {
   static constexpr int64_t kDims = 4;  // at once
@@ -48,7 +49,7 @@ struct KeyColumns<F32Elements> {
   }
 };
 
-#if HWY_MAX_BYTES >= 32
+#if HWY_TARGET <= HWY_AVX2  // what widens 8 at once
 template <class Elements>
 struct ShortKeyColumns {
   static constexpr int64_t kDims = 8;

@@ -67,11 +67,7 @@ struct KeepRule {
   const std::byte* keep;
   HWY_INLINE F32 operator()(F32 score, int64_t j, int64_t count) const {
     const F32Vector d;
-    const hn::Rebind<uint8_t, F32Vector> du8;
-    const hn::Rebind<uint32_t, F32Vector> du32;
-    const auto bytes = hn::PromoteTo(du32, LoadUpTo<uint8_t>(du8, keep + j, count));
-    const auto hidden = hn::RebindMask(d, hn::Eq(bytes, hn::Zero(du32)));
-    return hn::IfThenElse(hidden, MinusInfinity(d), score);
+    return hn::IfThenElse(IsZero(keep + j, count), MinusInfinity(d), score);
   }
 };
 

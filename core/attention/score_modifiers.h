@@ -17,8 +17,8 @@ namespace triad {
 //   score = -inf where hidden
 struct RowModifiers {
   float scale = 1;
-  float logit_softcap = 0;  // 0: off
-  std::optional<float> alibi_slope;
+  float logit_softcap = 0;           // 0: off
+  std::optional<float> alibi_slope;  // unset: off
   int64_t first_distance = 0;  // of the aligned query position from the row's first key; the next key is one nearer
   const std::byte* bias = nullptr;  // of the first key, or null; any alignment; -inf hides
   DType bias_dtype = DType::kF32;

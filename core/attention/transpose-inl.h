@@ -50,7 +50,7 @@ HWY_INLINE void LoadColumns(const RowAt& row, RowF32 (&columns)[4]) {
 }
 
 // The same for 8 elements of 16 bits: columns[i] holds element i of each of 8 rows. 24 shuffles.
-#if HWY_MAX_BYTES >= 32
+#if HWY_TARGET <= HWY_AVX2
 using ShortLanes = hn::Rebind<uint16_t, RowLanes>;
 template <class RowAt>
 HWY_INLINE void LoadShortColumns(const RowAt& row, hn::Vec<ShortLanes> (&columns)[8]) {
