@@ -38,7 +38,11 @@ absl::Status CheckPlanSize(const AttentionProblem& problem) {
 }
 
 int64_t PlanBytes(const AttentionProblem& problem, const std::vector<WorkItem>& items) {
-  return static_cast<int64_t>(items.size() * 2 * sizeof(WorkItem) + problem.sequences.size() * sizeof(Sequence));
+  auto bytes = static_cast<int64_t>(items.size() * 2 * sizeof(WorkItem) + problem.sequences.size() * sizeof(Sequence));
+  for (const WorkItem& item : items) {
+    if (item.split != nullptr && item.chunk == item.split->first_chunk()) bytes += item.split->bytes();
+  }
+  return bytes;
 }
 
 int64_t ReplyBytes(const AttentionProblem& problem, const ReplyOutput& output) {

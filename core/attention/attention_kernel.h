@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "core/attention/attention_problem.h"
+#include "core/attention/split_rows.h"
 #include "core/base/scratch.h"
 
 namespace triad {
@@ -19,6 +21,10 @@ struct WorkItem {
   int64_t row_begin = 0;
   int64_t row_end = 0;
   double flop = 0;  // that will be executed, padding of tiles included
+  // Set where the keys of these rows are computed in chunks: this item computes one of them, and the chunk that is
+  // ready last writes the outputs.
+  std::shared_ptr<SplitRows> split;
+  int64_t chunk = 0;
 };
 
 class AttentionKernel {

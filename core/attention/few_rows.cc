@@ -17,27 +17,67 @@ constexpr int64_t kStateRows = 16;  // MergeRows' rounding of kFewRows
 
 FewRows::FewRows(ItemRows& rows, Scratch& scratch)
     : rows_(rows),
+      scratch_(scratch),
       count_(rows.count()),
       query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep)),
       output_dims_(RoundUp(rows.problem().v_head_dim, kPackedStep)),
       queries_(scratch.Allocate<float>(count_ * query_dims_)),
       scores_(scratch.Allocate<float>(count_ * kFusedKeyBlock)),
-      block_output_(scratch.Allocate<float>(count_ * output_dims_)),
-      output_(scratch.Allocate<float>(count_ * output_dims_)),
-      block_state_{.max = scratch.Allocate<float>(kStateRows), .sum = scratch.Allocate<float>(kStateRows)},
-      total_{.max = scratch.Allocate<float>(kStateRows), .sum = scratch.Allocate<float>(kStateRows)},
-      merge_factors_(scratch.Allocate<float>(2 * kStateRows)) {
+      merge_factors_(scratch.Allocate<float>(2 * kStateRows)),
+      block_(NewSums(scratch)),
+      chunk_(NewSums(scratch)) {
   for (int64_t row = 0; row < count_; ++row) seen_ = Cover(seen_, rows_.KeysOf(row));
   rows_.PackQueries(0, count_, queries_, query_dims_);
 }
 
+FewRows::Sums FewRows::NewSums(Scratch& scratch) const {
+  return {.output = scratch.Allocate<float>(count_ * output_dims_),
+          .state = {.max = scratch.Allocate<float>(kStateRows), .sum = scratch.Allocate<float>(kStateRows)}};
+}
+
+void FewRows::Clear(const Sums& sums) const {
+  std::fill_n(sums.output, count_ * output_dims_, 0.0f);
+  std::fill_n(sums.state.max, kStateRows, kLowest);
+  std::fill_n(sums.state.sum, kStateRows, 0.0f);
+}
+
 void FewRows::Start() {
-  std::fill_n(output_, count_ * output_dims_, 0.0f);
-  std::fill_n(block_output_, count_ * output_dims_, 0.0f);  // what lies past v_head_dim stays so
-  for (const RowState& state : {total_, block_state_}) {
-    std::fill_n(state.max, kStateRows, kLowest);
-    std::fill_n(state.sum, kStateRows, 0.0f);
+  Clear(block_);  // what lies past v_head_dim stays so
+  Clear(chunk_);
+  if (total_.output != nullptr) Clear(total_);
+}
+
+void FewRows::Merge(const Sums& sums, const Sums& total) const {
+  MergeRows({.total = total.output,
+             .block = sums.output,
+             .rows = count_,
+             .dims = output_dims_,
+             .factor = rows_.scores().factor(),
+             .total_state = total.state,
+             .block_state = sums.state,
+             .factors = merge_factors_});
+}
+
+void FewRows::EndChunk() {
+  if (total_.output == nullptr) {
+    total_ = NewSums(scratch_);
+    Clear(total_);
   }
+  Merge(chunk_, total_);
+  Clear(chunk_);
+}
+
+void FewRows::StoreChunk(float* result) const {
+  result = std::copy_n(chunk_.state.max, count_, result);
+  result = std::copy_n(chunk_.state.sum, count_, result);
+  std::copy_n(chunk_.output, count_ * output_dims_, result);
+}
+
+void FewRows::AddChunk(const float* result) {
+  std::copy_n(result, count_, chunk_.state.max);
+  std::copy_n(result + count_, count_, chunk_.state.sum);
+  std::copy_n(result + 2 * count_, count_ * output_dims_, chunk_.output);
+  EndChunk();
 }
 
 void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
@@ -50,24 +90,17 @@ void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) 
                       .ahead = &ahead});
   for (int64_t row = 0; row < count_; ++row) {
     const RowMaxAndSum result = SoftmaxOf(row, keys, block);
-    block_state_.max[row] = result.max;
-    block_state_.sum[row] = result.sum;
+    block_.state.max[row] = result.max;
+    block_.state.sum[row] = result.sum;
   }
   MultiplyValuesByRows({.values = block.values,
                         .weights = scores_,
                         .weight_stride = kFusedKeyBlock,
                         .rows = count_,
-                        .output = block_output_,
+                        .output = block_.output,
                         .output_stride = output_dims_,
                         .ahead = &ahead});
-  MergeRows({.total = output_,
-             .block = block_output_,
-             .rows = count_,
-             .dims = output_dims_,
-             .factor = rows_.scores().factor(),
-             .total_state = total_,
-             .block_state = block_state_,
-             .factors = merge_factors_});
+  Merge(block_, chunk_);
 }
 
 RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block) {
@@ -85,14 +118,18 @@ RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& blo
   return SoftmaxOfRow(scores, count, rows_.scores().factor());
 }
 
-bool FewRows::IsFinite() const { return AllFinite(output_, count_ * output_dims_); }
+bool FewRows::IsFinite() const {
+  const int64_t count = count_ * output_dims_;
+  return AllFinite(chunk_.output, count) && (total_.output == nullptr || AllFinite(total_.output, count));
+}
 
 void FewRows::Finish(float value_scale) {
+  const Sums& sums = total_.output == nullptr ? chunk_ : total_;
   for (int64_t row = 0; row < count_; ++row) {
-    rows_.Finish(row, {.max = total_.max[row],
-                       .sum = total_.sum[row],
+    rows_.Finish(row, {.max = sums.state.max[row],
+                       .sum = sums.state.sum[row],
                        .value_scale = value_scale,
-                       .output = output_ + row * output_dims_});
+                       .output = sums.output + row * output_dims_});
   }
 }
 

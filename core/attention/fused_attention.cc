@@ -2,7 +2,8 @@
 // where the computing is.
 #include "core/attention/fused_attention.h"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "core/attention/fused_geometry.h"
 #include "core/attention/fused_item.h"
@@ -10,7 +11,14 @@
 namespace triad {
 
 std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) const {
-  return PlanItems(problem, kFusedItems, [&](const WorkItem& item) { return FusedFlopOf(problem, item, shape_); });
+  const std::vector<WorkItem> whole =
+      PlanItems(problem, kFusedItems, [&](const WorkItem& item) { return FusedFlopOf(problem, item, shape_); });
+  std::vector<WorkItem> items;
+  items.reserve(whole.size());
+  for (const WorkItem& item : whole) {
+    for (WorkItem& part : SplitItem(problem, item, shape_)) items.push_back(std::move(part));
+  }
+  return items;
 }
 
 absl::Status FusedAttention::Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,

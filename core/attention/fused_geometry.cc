@@ -1,7 +1,10 @@
 #include "core/attention/fused_geometry.h"
 
 #include <algorithm>
+#include <memory>
 
+#include "core/attention/key_range.h"
+#include "core/attention/pack_tile.h"
 #include "core/attention/row_product.h"
 #include "core/base/dims.h"
 
@@ -20,19 +23,48 @@ std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
   return strips;
 }
 
+namespace {
+
+// A few rows stand in no lanes: nothing is computed beside them.
+std::vector<RowStrip> GroupsOf(int64_t rows, const StripShape& shape) {
+  return rows <= kFewRows ? std::vector<RowStrip>{{.begin = 0, .width = rows}} : StripsOf(rows, shape);
+}
+
+}  // namespace
+
 double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape) {
   const Sequence& sequence = problem.sequences[item.sequence];
-  const int64_t rows = item.row_end - item.row_begin;
-  // A few rows stand in no lanes: nothing is computed beside them.
-  const std::vector<RowStrip> strips =
-      rows <= kFewRows ? std::vector<RowStrip>{{.begin = 0, .width = rows}} : StripsOf(rows, shape);
   double pairs = 0;
-  for (const RowStrip& strip : strips) {
+  for (const RowStrip& strip : GroupsOf(item.row_end - item.row_begin, shape)) {
     const int64_t begin = item.row_begin + strip.begin;
     const KeyRange keys = KeysOfRows(problem, sequence, begin, std::min(begin + strip.width, item.row_end));
     pairs += static_cast<double>(strip.width) * static_cast<double>(keys.end - keys.begin);
   }
   return 2 * pairs * static_cast<double>(problem.qk_head_dim + problem.v_head_dim);
+}
+
+int64_t ChunkFloats(const AttentionProblem& problem, int64_t rows, const StripShape& shape) {
+  int64_t width = 0;
+  for (const RowStrip& strip : GroupsOf(rows, shape)) width += strip.width;
+  return width * (RoundUp(problem.v_head_dim, kPackedStep) + 2);
+}
+
+std::vector<WorkItem> SplitItem(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape) {
+  const KeyRange keys = KeysOfRows(problem, problem.sequences[item.sequence], item.row_begin, item.row_end);
+  const int64_t rows = item.row_end - item.row_begin;
+  const int64_t first = ChunkOf(keys.begin);
+  const int64_t chunks = ChunkOf(keys.end - 1) + 1 - first;
+  if (rows > kMostSplitRows || IsEmpty(keys) || chunks == 1) return {item};
+  const auto split = std::make_shared<SplitRows>(first, chunks, ChunkFloats(problem, rows, shape));
+  std::vector<WorkItem> items(static_cast<size_t>(chunks), item);
+  for (int64_t i = 0; i < chunks; ++i) {
+    WorkItem& part = items[static_cast<size_t>(i)];
+    part.split = split;
+    part.chunk = first + i;
+    part.flop *=
+        static_cast<double>(Length(Intersection(keys, ChunkKeys(part.chunk)))) / static_cast<double>(Length(keys));
+  }
+  return items;
 }
 
 }  // namespace triad

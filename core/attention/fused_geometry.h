@@ -20,6 +20,16 @@ namespace triad {
 // Keys of a block. A strip's scores, 128 x 24 x 4 bytes on AVX2, and a line of each value stay in L1 together. Part of
 // every answer's bytes.
 constexpr int64_t kFusedKeyBlock = 128;
+// Blocks of 4096 keys, a chunk, are added up by themselves before they are merged with the chunks before, so that
+// different threads may compute the chunks of few rows: 2 MiB of 64 dims, some 0.2 ms of reading. Part of the bytes
+// too.
+constexpr int64_t kFusedKeyChunk = 32 * kFusedKeyBlock;
+constexpr int64_t ChunkOf(int64_t key) { return key / kFusedKeyChunk; }
+constexpr KeyRange ChunkKeys(int64_t chunk) {
+  return {.begin = chunk * kFusedKeyChunk, .end = (chunk + 1) * kFusedKeyChunk};
+}
+// Most rows that are computed so, a strip of the widest vectors. More keep threads busy by themselves.
+constexpr int64_t kMostSplitRows = 48;
 // Keys whose weights are added up as one tree (lane_softmax.h): what a strip computes begins and ends at multiples.
 constexpr int64_t kKeyTree = 8;
 // Every strip's width divides the step. Queries and outputs of 384 rows of 64 dims are 192 KiB of L2, beside a block's
@@ -37,5 +47,12 @@ std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape);
 
 // Work of an item, what its strips compute for nobody included.
 double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape);
+
+// Numbers that a chunk of an item of `rows` rows leaves to be merged.
+int64_t ChunkFloats(const AttentionProblem& problem, int64_t rows, const StripShape& shape);
+
+// The chunks of `item`, which has all rows of its (sequence, kv head), with their work; `item` itself when its keys lie
+// in one or its rows are many.
+std::vector<WorkItem> SplitItem(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape);
 
 }  // namespace triad

@@ -21,7 +21,8 @@ constexpr int64_t kMostAhead = 3 + 3 * 48;  // keys, values, queries; bias, keep
 
 FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                      const StripShape& shape, Scratch& scratch)
-    : rows_(problem, item, outputs, scratch),
+    : item_(item),
+      rows_(problem, item, outputs, scratch),
       reader_(problem, item, kFusedKeyBlock, rows_.count() <= kFewRows ? InPlace::kAll : InPlace::kF32, scratch),
       ahead_(kMostAhead, scratch) {
   if (rows_.count() <= kFewRows) {
@@ -33,19 +34,54 @@ FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, cons
     }
   }
   for (const std::unique_ptr<RowGroup>& group : groups_) seen_ = Cover(seen_, group->seen());
+  seen_.begin = seen_.begin / kKeyTree * kKeyTree;  // keys before the first that is seen are hidden, but there
+}
+
+void FusedItem::Run() {
+  if (item_.split == nullptr) {
+    RunRows();
+  } else {
+    RunChunk();
+  }
 }
 
 // Values are taken for numbers whose sums are numbers, and nearly always are. A value that is none would have spoilt
 // every row, those too from which it is hidden (0 * NaN is NaN): whoever finds that starts again with more care.
-void FusedItem::Run() {
-  ListBlock(KeysOfBlock(FirstBlock()));
-  ahead_.Fetch(ahead_.lines());
+void FusedItem::RunRows() {
   float value_scale = 1;
-  RunBlocks(ReadValues::kAsTheyAre);
-  if (!IsFinite() && !RunBlocks(ReadValues::kFinite)) {
-    RunBlocks(ReadValues::kScaled);
+  RunBlocks(seen_, ReadValues::kAsTheyAre);
+  if (!IsFinite() && !RunBlocks(seen_, ReadValues::kFinite)) {
+    RunBlocks(seen_, ReadValues::kScaled);
     value_scale = kHugeValueScale;
   }
+  Finish(value_scale);
+}
+
+// Whoever is last merges all chunks, or computes all the rows when some sum is no number, here or in another chunk.
+void FusedItem::RunChunk() {
+  RunBlocks(Intersection(seen_, ChunkKeys(item_.chunk)), ReadValues::kAsTheyAre);
+  SplitRows& split = *item_.split;
+  float* result = split.ResultOf(item_.chunk);
+  for (const std::unique_ptr<RowGroup>& group : groups_) {
+    group->StoreChunk(result);
+    result += group->chunk_floats();
+  }
+  const SplitRows::Outcome outcome = split.Arrive(IsFinite());
+  if (outcome == SplitRows::Outcome::kOthersAreLeft) return;
+  if (outcome == SplitRows::Outcome::kSomeDoNot) return RunRows();
+  for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
+  for (int64_t i = split.first_chunk(); i < split.end_chunk(); ++i) {
+    const float* stored = split.ResultOf(i);
+    for (const std::unique_ptr<RowGroup>& group : groups_) {
+      group->AddChunk(stored);
+      stored += group->chunk_floats();
+    }
+  }
+  if (!IsFinite()) return RunRows();
+  Finish(/*value_scale=*/1);
+}
+
+void FusedItem::Finish(float value_scale) {
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Finish(value_scale);
 }
 
@@ -54,15 +90,22 @@ bool FusedItem::IsFinite() const {
                      [](const std::unique_ptr<RowGroup>& group) { return group->IsFinite(); });
 }
 
-bool FusedItem::RunBlocks(ReadValues values) {
+bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
+  const auto block_at = [&](int64_t first) {
+    return Intersection({.begin = first, .end = first + kFusedKeyBlock}, keys_of_run);
+  };
+  const int64_t first_block = keys_of_run.begin / kFusedKeyBlock * kFusedKeyBlock;
+  ListBlock(block_at(first_block));
+  ahead_.Fetch(ahead_.lines());
   rows_.ForgetNonFiniteValues();
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
   const auto parts = static_cast<int64_t>(groups_.size());
-  for (int64_t first = FirstBlock(); first < seen_.end; first += kFusedKeyBlock) {
-    const KeyRange keys = KeysOfBlock(first);
+  const bool has_chunks = ChunkOf(keys_of_run.begin) != ChunkOf(keys_of_run.end - 1);
+  for (int64_t first = first_block; first < keys_of_run.end; first += kFusedKeyBlock) {
+    const KeyRange keys = block_at(first);
     const BlockRows rows = reader_.Read(keys, values);
     if (rows.value_traits.has_huge && values == ReadValues::kFinite) return false;
-    const KeyRange next = KeysOfBlock(first + kFusedKeyBlock);
+    const KeyRange next = block_at(first + kFusedKeyBlock);
     for (int64_t i = 0; i < parts; ++i) {
       RowGroup& group = *groups_[static_cast<size_t>(i)];
       KeyRange part = Intersection(group.seen(), keys);
@@ -81,6 +124,9 @@ bool FusedItem::RunBlocks(ReadValues values) {
       }
       group.AddBlock(part, seen, ahead_);
     }
+    if (has_chunks && (IsEmpty(next) || ChunkOf(next.begin) != ChunkOf(first))) {
+      for (const std::unique_ptr<RowGroup>& group : groups_) group->EndChunk();
+    }
   }
   return true;
 }
@@ -90,14 +136,6 @@ void FusedItem::ListBlock(KeyRange keys) {
   ahead_.Clear();
   ahead_.Add(block.keys);
   ahead_.Add(block.values);
-}
-
-int64_t FusedItem::FirstBlock() const { return seen_.begin / kFusedKeyBlock * kFusedKeyBlock; }
-
-KeyRange FusedItem::KeysOfBlock(int64_t first) const {
-  // Keys before the first that is seen are hidden, but there.
-  return Intersection({.begin = first, .end = first + kFusedKeyBlock},
-                      {.begin = seen_.begin / kKeyTree * kKeyTree, .end = seen_.end});
 }
 
 }  // namespace triad

@@ -20,24 +20,25 @@ class FusedItem {
   FusedItem(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
             const StripShape& shape, Scratch& scratch);
 
-  // Writes the item's part of every output.
+  // Writes the item's part of every output; of a split item, if it is the last of its chunks.
   void Run();
 
  private:
+  void RunRows();
+  void RunChunk();
+  void Finish(float value_scale);
   // False: values were met that are too large to be summed as they are.
-  bool RunBlocks(ReadValues values);
+  bool RunBlocks(KeyRange keys, ReadValues values);
   bool IsFinite() const;
   // Makes these keys and values, which come next, what is to be fetched.
   void ListBlock(KeyRange keys);
-  // Of the block whose first position is `first`: keys that may be read, and that some group sees or nearly.
-  KeyRange KeysOfBlock(int64_t first) const;
-  int64_t FirstBlock() const;
 
+  const WorkItem& item_;
   ItemRows rows_;
   BlockReader reader_;
   FetchList ahead_;
   std::vector<std::unique_ptr<RowGroup>> groups_;
-  KeyRange seen_;  // by some group
+  KeyRange seen_;  // by some group, and from the kKeyTree of the first of them on
 };
 
 }  // namespace triad

@@ -69,6 +69,22 @@ HWY_INLINE F32 WeighKeys(float* HWY_RESTRICT scores, int64_t keys, int64_t strid
   return sum;
 }
 
+// Merges maxima and sums of later keys into those of `lane` and the next, and sets their keep and add.
+HWY_INLINE void MergeState(F32 max, F32 sum, F32 factor, const LaneState& state, int64_t lane) {
+  const F32Vector d;
+  const F32 lowest = hn::Set(d, kLowest);
+  const F32 total_max = hn::Load(d, state.max + lane);
+  const F32 merged_max = hn::IfThenElse(hn::Gt(max, total_max), max, total_max);
+  const F32 keep =
+      hn::IfThenZeroElse(hn::Eq(total_max, lowest), Exp2(d, hn::Mul(hn::Sub(total_max, merged_max), factor)));
+  const F32 add = hn::IfThenZeroElse(hn::Eq(max, lowest), Exp2(d, hn::Mul(hn::Sub(max, merged_max), factor)));
+  const F32 kept_sum = hn::Mul(hn::Load(d, state.sum + lane), keep);
+  hn::Store(merged_max, d, state.max + lane);
+  hn::Store(hn::MulAdd(sum, add, kept_sum), d, state.sum + lane);
+  hn::Store(keep, d, state.keep + lane);
+  hn::Store(add, d, state.add + lane);
+}
+
 void SoftmaxStrip(const ScoreStrip& strip, const LaneState& state) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -80,17 +96,22 @@ void SoftmaxStrip(const ScoreStrip& strip, const LaneState& state) {
     const F32 reference = hn::IfThenZeroElse(hn::Eq(found, lowest), found);
     const F32 sum = WeighKeys(strip.scores + lane, strip.keys, strip.width, reference, strip.factor);
     const F32 max = hn::IfThenElse(hn::Eq(sum, hn::Zero(d)), lowest, reference);  // a NaN sum counts as seen
+    MergeState(max, sum, factor, state, lane);
+  }
+}
 
-    const F32 total_max = hn::Load(d, state.max + lane);
-    const F32 merged_max = hn::IfThenElse(hn::Gt(max, total_max), max, total_max);
-    const F32 keep =
-        hn::IfThenZeroElse(hn::Eq(total_max, lowest), Exp2(d, hn::Mul(hn::Sub(total_max, merged_max), factor)));
-    const F32 add = hn::IfThenZeroElse(hn::Eq(max, lowest), Exp2(d, hn::Mul(hn::Sub(max, merged_max), factor)));
-    const F32 kept_sum = hn::Mul(hn::Load(d, state.sum + lane), keep);
-    hn::Store(merged_max, d, state.max + lane);
-    hn::Store(hn::MulAdd(sum, add, kept_sum), d, state.sum + lane);
-    hn::Store(keep, d, state.keep + lane);
-    hn::Store(add, d, state.add + lane);
+void MergeStrip(const StripSums& sums, int64_t dims, int64_t width, float factor, const StripSums& total) {
+  const F32Vector d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t lane = 0; lane < width; lane += lanes) {
+    MergeState(hn::Load(d, sums.state.max + lane), hn::Load(d, sums.state.sum + lane), hn::Set(d, factor), total.state,
+               lane);
+    const F32 keep = hn::Load(d, total.state.keep + lane);
+    const F32 add = hn::Load(d, total.state.add + lane);
+    for (int64_t i = lane; i < dims * width; i += width) {
+      const F32 kept = hn::Mul(hn::Load(d, total.output + i), keep);
+      hn::Store(hn::MulAdd(hn::Load(d, sums.output + i), add, kept), d, total.output + i);
+    }
   }
 }
 
@@ -103,9 +124,13 @@ namespace triad {
 
 HWY_EXPORT(HideScores);
 HWY_EXPORT(SoftmaxStrip);
+HWY_EXPORT(MergeStrip);
 
 void HideScores(const ScoreStrip& strip, const HiddenKeys& hidden) { HWY_DYNAMIC_DISPATCH(HideScores)(strip, hidden); }
 void SoftmaxStrip(const ScoreStrip& strip, const LaneState& state) { HWY_DYNAMIC_DISPATCH(SoftmaxStrip)(strip, state); }
+void MergeStrip(const StripSums& sums, int64_t dims, int64_t width, float factor, const StripSums& total) {
+  HWY_DYNAMIC_DISPATCH(MergeStrip)(sums, dims, width, factor, total);
+}
 
 }  // namespace triad
 #endif  // HWY_ONCE

@@ -37,4 +37,13 @@ struct LaneState {
 // and add.
 void SoftmaxStrip(const ScoreStrip& strip, const LaneState& state);
 
+// What a strip's rows have added up to over some keys.
+struct StripSums {
+  float* output = nullptr;  // [dims, width], aligned
+  LaneState state;
+};
+
+// Merges `sums` of later keys into `total`, as AddValues merges a block.
+void MergeStrip(const StripSums& sums, int64_t dims, int64_t width, float factor, const StripSums& total);
+
 }  // namespace triad

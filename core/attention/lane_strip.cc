@@ -30,6 +30,7 @@ StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scra
 
 LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch)
     : rows_(rows),
+      scratch_(scratch),
       strip_(strip),
       end_(std::min(strip.begin + strip.width, rows.count())),
       buffers_(buffers),
@@ -37,11 +38,7 @@ LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& 
       output_dims_(RoundUp(rows.problem().v_head_dim, kPackedStep)),
       shared_({.begin = 0, .end = rows.sequence().kv_len}),
       queries_(scratch.Allocate<float>(query_dims_ * strip.width)),
-      output_(scratch.Allocate<float>(output_dims_ * strip.width)),
-      state_{.max = scratch.Allocate<float>(strip.width),
-             .sum = scratch.Allocate<float>(strip.width),
-             .keep = scratch.Allocate<float>(strip.width),
-             .add = scratch.Allocate<float>(strip.width)},
+      chunk_(NewSums(scratch)),
       modifiers_(rows.scores().has_modifiers() ? scratch.Allocate<RowModifiers>(strip.width) : nullptr) {
   for (int64_t row = strip_.begin; row < end_; ++row) {
     const KeyRange keys = rows_.KeysOf(row);
@@ -93,10 +90,45 @@ void LaneStrip::PackQueries() {
                 queries_, width);
 }
 
+StripSums LaneStrip::NewSums(Scratch& scratch) const {
+  return {.output = scratch.Allocate<float>(output_dims_ * strip_.width),
+          .state = {.max = scratch.Allocate<float>(strip_.width),
+                    .sum = scratch.Allocate<float>(strip_.width),
+                    .keep = scratch.Allocate<float>(strip_.width),
+                    .add = scratch.Allocate<float>(strip_.width)}};
+}
+
+void LaneStrip::Clear(const StripSums& sums) const {
+  std::fill_n(sums.output, output_dims_ * strip_.width, 0.0f);
+  std::fill_n(sums.state.max, strip_.width, kLowest);
+  std::fill_n(sums.state.sum, strip_.width, 0.0f);
+}
+
 void LaneStrip::Start() {
-  std::fill_n(output_, output_dims_ * strip_.width, 0.0f);
-  std::fill_n(state_.max, strip_.width, kLowest);
-  std::fill_n(state_.sum, strip_.width, 0.0f);
+  Clear(chunk_);
+  if (total_.output != nullptr) Clear(total_);
+}
+
+void LaneStrip::EndChunk() {
+  if (total_.output == nullptr) {
+    total_ = NewSums(scratch_);
+    Clear(total_);
+  }
+  MergeStrip(chunk_, output_dims_, strip_.width, rows_.scores().factor(), total_);
+  Clear(chunk_);
+}
+
+void LaneStrip::StoreChunk(float* result) const {
+  result = std::copy_n(chunk_.state.max, strip_.width, result);
+  result = std::copy_n(chunk_.state.sum, strip_.width, result);
+  std::copy_n(chunk_.output, output_dims_ * strip_.width, result);
+}
+
+void LaneStrip::AddChunk(const float* result) {
+  std::copy_n(result, strip_.width, chunk_.state.max);
+  std::copy_n(result + strip_.width, strip_.width, chunk_.state.sum);
+  std::copy_n(result + 2 * strip_.width, output_dims_ * strip_.width, chunk_.output);
+  EndChunk();
 }
 
 void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
@@ -125,16 +157,16 @@ void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead
       rows_.AddNonFiniteValues(row, keys, scores.scores + row - strip_.begin, width);
     }
   }
-  SoftmaxStrip(scores, state_);
+  SoftmaxStrip(scores, chunk_.state);
   AddValues({.values = reinterpret_cast<const float*>(block.values.data),
              .value_stride = block.values.stride_bytes / kF32Bytes,
              .key_count = key_count,
              .weights = scores.scores,
              .dims = rows_.problem().v_head_dim,
              .width = width,
-             .keep = state_.keep,
-             .add = state_.add,
-             .output = output_,
+             .keep = chunk_.state.keep,
+             .add = chunk_.state.add,
+             .output = chunk_.output,
              .ahead = &ahead});
 }
 
@@ -168,16 +200,20 @@ void LaneStrip::HideKeys(const ScoreStrip& scores, int64_t first_key) {
   HideScores(scores, hidden);
 }
 
-bool LaneStrip::IsFinite() const { return AllFinite(output_, output_dims_ * strip_.width); }
+bool LaneStrip::IsFinite() const {
+  const int64_t count = output_dims_ * strip_.width;
+  return AllFinite(chunk_.output, count) && (total_.output == nullptr || AllFinite(total_.output, count));
+}
 
 void LaneStrip::Finish(float value_scale) {
+  const StripSums& sums = total_.output == nullptr ? chunk_ : total_;
   float* const rows = buffers_.rows_of_strip;
-  TransposeRows({.rows = output_, .stride = strip_.width, .count = output_dims_, .columns = strip_.width}, rows,
+  TransposeRows({.rows = sums.output, .stride = strip_.width, .count = output_dims_, .columns = strip_.width}, rows,
                 output_dims_);
   for (int64_t row = strip_.begin; row < end_; ++row) {
     const int64_t lane = row - strip_.begin;
-    rows_.Finish(row, {.max = state_.max[lane],
-                       .sum = state_.sum[lane],
+    rows_.Finish(row, {.max = sums.state.max[lane],
+                       .sum = sums.state.sum[lane],
                        .value_scale = value_scale,
                        .output = rows + lane * output_dims_});
   }

@@ -30,6 +30,10 @@ class LaneStrip final : public RowGroup {
   void Start() override;
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
   void ListReads(KeyRange keys, FetchList& list) const override;
+  void EndChunk() override;
+  int64_t chunk_floats() const override { return (output_dims_ + 2) * strip_.width; }
+  void StoreChunk(float* result) const override;
+  void AddChunk(const float* result) override;
   bool IsFinite() const override;
   void Finish(float value_scale) override;
 
@@ -38,8 +42,11 @@ class LaneStrip final : public RowGroup {
   void FindModifiers();
   void PackQueries();
   void HideKeys(const ScoreStrip& scores, int64_t first_key);
+  StripSums NewSums(Scratch& scratch) const;
+  void Clear(const StripSums& sums) const;
 
   ItemRows& rows_;
+  Scratch& scratch_;
   const RowStrip strip_;
   const int64_t end_;  // past the last row that is one
   const StripBuffers buffers_;
@@ -48,8 +55,8 @@ class LaneStrip final : public RowGroup {
   KeyRange seen_;         // by some row
   KeyRange shared_;       // by all rows that see any
   float* const queries_;  // [query_dims_, width]
-  float* const output_;   // [output_dims_, width]
-  const LaneState state_;
+  const StripSums chunk_;
+  StripSums total_;                // of the chunks that have ended; made when the first does
   bool has_queries_ = false;       // packed when the first block comes
   RowModifiers* const modifiers_;  // [width], from key 0 on; null: scores are as they are
 };

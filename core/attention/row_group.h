@@ -19,6 +19,13 @@ class RowGroup {
   virtual void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) = 0;
   // Adds to `list` what AddBlock of `keys` will read of the request beside them.
   virtual void ListReads(KeyRange keys, FetchList& list) const = 0;
+  // Merges what the blocks since Start, or since the last call, add up to, into the total. Needed only where blocks of
+  // more than one chunk are met (fused_geometry.h).
+  virtual void EndChunk() = 0;
+  // What the blocks since Start add up to, as numbers: stored, and merged into the total as EndChunk would have.
+  virtual int64_t chunk_floats() const = 0;
+  virtual void StoreChunk(float* result) const = 0;
+  virtual void AddChunk(const float* result) = 0;
   // Whether all sums so far are numbers.
   virtual bool IsFinite() const = 0;
   // Writes everything of the rows. Values were read multiplied by `value_scale`.

@@ -26,6 +26,7 @@ BARS = [
     ("Fused_Decode_Bf16_65536", STREAM, 0.85),
     ("Fused_Decode_F32_65536_Heads32Over8", STREAM, 0.85),
     ("Threads2_F32_2048_HeadDim64", SPEEDUP, 0.92),
+    ("Threads2_Decode_F32_65536_OneHead", SPEEDUP, 0.90),
     ("Forward_F32_512_1024", PEAK, 0.72),
 ]
 # (row, its yardstick, how much longer it may take)

@@ -1,6 +1,6 @@
-// What a second thread adds, beside what it adds to the FMA loop: the machine's own limit, measured in the same second.
-// On shared machines the second core comes and goes: repetitions in which the loop itself gains less than 1.9 are
-// thrown away and counted.
+// What a second thread adds, beside what it adds to the FMA loop or, for decode, to a plain read of the same keys and
+// values: the machine's own limit, measured in the same second. On shared machines the second core comes and goes:
+// repetitions in which the FMA loop itself gains less than 1.9 are thrown away and counted.
 #include "tests/bench/threads_bench.h"
 
 #include <benchmark/benchmark.h>
@@ -18,6 +18,7 @@
 #include "core/base/scratch.h"
 #include "tests/bench/attention_workload.h"
 #include "tests/bench/fma_peak.h"
+#include "tests/bench/stream_read.h"
 
 namespace triad {
 namespace {
@@ -54,6 +55,20 @@ double FmaSpeedup() {
   return 2 * one / SecondsOn(2, loop);
 }
 
+// How much faster two threads read the workload's keys and values than one.
+double ReadSpeedup(const AttentionWorkload& workload) {
+  const auto seconds = [&](int threads) {
+    return SecondsOn(threads, [&](int thread) {
+      for (const Tensor* tensor : {&workload.key(), &workload.value()}) {
+        const int64_t bytes = tensor->byte_size() / threads;
+        benchmark::DoNotOptimize(MeasureStreamRead(tensor->data() + thread * bytes, bytes, /*streams=*/1));
+      }
+    });
+  };
+  const double one = seconds(1);
+  return one / seconds(2);
+}
+
 double KernelSeconds(const FusedAttention& kernel, AttentionWorkload& workload, int threads) {
   const std::vector<WorkItem> items = kernel.Plan(workload.problem());
   std::atomic<size_t> next{0};
@@ -75,6 +90,7 @@ void RunThreadsRow(benchmark::State& state, const AttentionRow& row) {
   int thrown_away = 0;
   for (auto _ : state) {
     const double before = FmaSpeedup();
+    const double read_speedup = row.q_len == 1 ? ReadSpeedup(workload) : 0;
     const double one = KernelSeconds(kernel, workload, 1);
     const double two = KernelSeconds(kernel, workload, 2);
     const double after = FmaSpeedup();
@@ -82,7 +98,7 @@ void RunThreadsRow(benchmark::State& state, const AttentionRow& row) {
     if (std::min(before, after) < kBothCores) {
       ++thrown_away;
     } else {
-      ratios.push_back(one / two / std::max(before, after));
+      ratios.push_back(one / two / (row.q_len == 1 ? read_speedup : std::max(before, after)));
     }
   }
   if (!workload.IsRight()) state.SkipWithError("the answer differs from the reference");
@@ -96,6 +112,7 @@ void RunThreadsRow(benchmark::State& state, const AttentionRow& row) {
 constexpr AttentionRow kThreadRows[] = {
     {.name = "F32_2048_HeadDim64"},
     {.name = "F32_128_HeadDim64_Batch8", .batch = 8, .q_len = 128, .kv_len = 128},
+    {.name = "Decode_F32_65536_OneHead", .heads = 1, .kv_heads = 1, .q_len = 1, .kv_len = 65536},
 };
 
 }  // namespace

@@ -267,7 +267,7 @@ TEST_P(LawsTest, TheBytesOfOneHeadDoNotDependOnOthersOfItsKvHead) {
 AttentionContent DecodeStep(const AttentionContent& prefill, int64_t i) {
   AttentionContent step = prefill;
   step.options.q_len = 1;
-  step.options.key_lengths = {{i + 1}};
+  step.options.key_lengths = {{prefill.position(0, i) + 1}};
   const std::array<int64_t, 4>& all = prefill.query.shape;
   step.query = Array4({all[0], all[1], 1, all[3]}, 0);
   for (int64_t h = 0; h < all[1]; ++h) {
@@ -279,28 +279,47 @@ AttentionContent DecodeStep(const AttentionContent& prefill, int64_t i) {
 
 // Who samples from one and trains on the other needs exactly this. Not for oneDNN's f32 products: that their rows'
 // bytes do not depend on the number of rows is no promise of theirs.
-class PrefillAndDecodeTest : public ConformanceTest {};
-
-TEST_P(PrefillAndDecodeTest, ARowOfAPrefillEqualsItsDecodeStep) {
-  AttentionContent prefill = Content({.seed = 21,
-                                      .heads = 4,
-                                      .kv_heads = 2,
-                                      .q_len = 300,
-                                      .kv_len = 300,
-                                      .qk_head_dim = 36,
-                                      .v_head_dim = 40,
-                                      .causal = true,
-                                      .alignment = Alignment::kBottomRight,
-                                      .sinks = {0.5f, 1, -1, 2}});
-  const Answer whole = Attend(prefill);
-  for (int64_t i : {0, 1, 6, 15, 63, 64, 191, 192, 255, 256, 299}) {
-    const Answer step = Attend(DecodeStep(prefill, i));
-    for (int64_t h = 0; h < 4; ++h) {
-      const float* row = &whole.output.values[static_cast<size_t>((h * 300 + i) * 40)];
-      const float* alone = &step.output.values[static_cast<size_t>(h * 40)];
-      EXPECT_EQ(std::memcmp(row, alone, 40 * sizeof(float)), 0) << "query " << i << ", head " << h;
+class PrefillAndDecodeTest : public ConformanceTest {
+ protected:
+  // Compares `rows` of a prefill at the end of `kv_len` keys.
+  void Compare(int64_t q_len, int64_t kv_len, const std::vector<int64_t>& rows, int odd_values = 0) const {
+    AttentionContent prefill = Content({.seed = 21,
+                                        .heads = 4,
+                                        .kv_heads = 2,
+                                        .q_len = q_len,
+                                        .kv_len = kv_len,
+                                        .qk_head_dim = 12,
+                                        .v_head_dim = 20,
+                                        .causal = true,
+                                        .alignment = Alignment::kBottomRight,
+                                        .sinks = {0.5f, 1, -1, 2},
+                                        .return_weights = false});
+    for (int n = 1; n <= odd_values; ++n) {  // in other dims, of which the answers are not numbers in the end
+      prefill.value.at(0, n % 2, n * kv_len / (odd_values + 1), n % 20) =
+          n % 3 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+    }
+    const Answer whole = Attend(prefill);
+    for (int64_t i : rows) {
+      const Answer step = Attend(DecodeStep(prefill, i));
+      for (int64_t h = 0; h < 4; ++h) {
+        const float* row = &whole.output.values[static_cast<size_t>((h * q_len + i) * 20)];
+        const float* alone = &step.output.values[static_cast<size_t>(h * 20)];
+        EXPECT_EQ(std::memcmp(row, alone, 20 * sizeof(float)), 0) << "query " << i << ", head " << h;
+      }
     }
   }
+};
+
+TEST_P(PrefillAndDecodeTest, ARowOfAPrefillEqualsItsDecodeStep) {
+  Compare(/*q_len=*/300, /*kv_len=*/300, {0, 1, 6, 15, 63, 64, 191, 192, 255, 256, 299});
+}
+
+// The fused kernel computes the keys of the steps in chunks of 4096, on many threads if there are, and those of the
+// prefill in one go.
+TEST_P(PrefillAndDecodeTest, SoDoesARowThatSeesManyKeys) {
+  Compare(/*q_len=*/60, /*kv_len=*/4150, {0, 4, 5, 6, 7, 59});
+  Compare(/*q_len=*/60, /*kv_len=*/8200, {0, 49, 50, 51, 52, 59});
+  Compare(/*q_len=*/60, /*kv_len=*/8200, {0, 49, 50, 51, 52, 59}, /*odd_values=*/7);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPath, LawsTest, EveryPathAndType(), PathAndTypeName);

@@ -57,5 +57,40 @@ TEST(FusedGeometryTest, ExecutedWorkIsThatOfTheStripsAndTheKeysTheySee) {
   EXPECT_EQ(FusedFlopOf(problem, {.row_end = 30}, kAvx2Shape), 0);
 }
 
+TEST(FusedGeometryTest, FewRowsOfManyKeysAreSplitAtFixedKeys) {
+  AttentionProblem problem;
+  problem.qk_head_dim = problem.v_head_dim = 64;
+  problem.causal = true;
+  problem.window_left = 5000;
+  problem.sequences = {{.q_len = 2, .query_length = 2, .kv_len = 20000, .key_length = 20000, .query_shift = 14000}};
+  WorkItem whole{.row_end = 2};
+  whole.flop = FusedFlopOf(problem, whole, kAvx2Shape);
+  const std::vector<WorkItem> items = SplitItem(problem, whole, kAvx2Shape);  // keys [9000, 14002)
+  ASSERT_EQ(items.size(), 2u);
+  double flop = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    EXPECT_EQ(items[i].split, items[0].split);
+    EXPECT_EQ(items[i].chunk, static_cast<int64_t>(i) + 2);  // of 4096 keys
+    flop += items[i].flop;
+  }
+  EXPECT_DOUBLE_EQ(flop, whole.flop);
+  EXPECT_EQ(items[0].split->first_chunk(), 2);
+  EXPECT_EQ(items[0].split->end_chunk(), 4);
+  EXPECT_EQ(items[0].split->bytes(), 2 * ChunkFloats(problem, /*rows=*/2, kAvx2Shape) * 4);
+}
+
+TEST(FusedGeometryTest, ManyRowsOneChunkOrNothingSeenAreNotSplit) {
+  AttentionProblem problem;
+  problem.sequences = {{.q_len = 49, .query_length = 49, .kv_len = 20000, .key_length = 20000}};
+  const auto parts = [&](int64_t rows) { return SplitItem(problem, {.row_end = rows}, kAvx2Shape); };
+  EXPECT_EQ(parts(kMostSplitRows).size(), 5u);
+  EXPECT_EQ(parts(kMostSplitRows + 1).size(), 1u);
+  EXPECT_EQ(parts(kMostSplitRows + 1)[0].split, nullptr);
+  for (int64_t length : {int64_t{0}, int64_t{1}, kFusedKeyChunk}) {
+    problem.sequences[0].key_length = length;
+    EXPECT_EQ(parts(1).size(), 1u) << length;
+  }
+}
+
 }  // namespace
 }  // namespace triad

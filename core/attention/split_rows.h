@@ -1,0 +1,37 @@
+// Rows whose keys are computed in chunks, each a work item of its own: what the chunks leave for the last of them to
+// merge. Chunks lie at fixed keys and merge in their order, so no byte depends on who computes which, nor when.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace triad {
+
+// Thread-safe as said. All chunks together may be computed again and again, but not at once.
+class SplitRows {
+ public:
+  // Chunks [first_chunk, first_chunk + chunks) leave `chunk_floats` numbers each. Throws std::bad_alloc.
+  SplitRows(int64_t first_chunk, int64_t chunks, int64_t chunk_floats);
+
+  int64_t first_chunk() const { return first_chunk_; }
+  int64_t end_chunk() const { return first_chunk_ + chunks_; }
+  int64_t bytes() const { return static_cast<int64_t>(results_.size() * sizeof(float)); }
+
+  // [chunk_floats]: written by whoever computes `chunk`, before it says so; read by the last.
+  float* ResultOf(int64_t chunk) { return results_.data() + (chunk - first_chunk_) * chunk_floats_; }
+
+  // Says that a chunk has been computed, to a result that counts or not. For the last of them: whether all count.
+  enum class Outcome { kOthersAreLeft, kAllCount, kSomeDoNot };
+  Outcome Arrive(bool counts);
+
+ private:
+  const int64_t first_chunk_;
+  const int64_t chunks_;
+  const int64_t chunk_floats_;
+  std::vector<float> results_;
+  std::atomic<int64_t> left_;           // chunks that have not arrived
+  std::atomic<bool> all_count_ = true;  // of those that have
+};
+
+}  // namespace triad
