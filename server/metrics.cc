@@ -29,8 +29,8 @@ constexpr std::array kMethods = {Method::kAttend,        Method::kAttendStream, 
                                  Method::kForwardStream, Method::kGetServerInfo, Method::kListLayers,
                                  Method::kGetLayer,      Method::kLoadLayer,     Method::kUnloadLayer};
 constexpr int kCodes = 17;  // OK (0) to UNAUTHENTICATED (16)
-constexpr std::array kRefusals = {Refusal::kBytes,     Refusal::kTasks,    Refusal::kDraining,
-                                  Refusal::kQueueTime, Refusal::kDeadline, Refusal::kCancelled};
+constexpr std::array kRefusals = {Refusal::kBytes,    Refusal::kTasks,       Refusal::kDraining, Refusal::kQueueTime,
+                                  Refusal::kDeadline, Refusal::kWouldBeLate, Refusal::kPeer,     Refusal::kCancelled};
 
 std::string Name(Method method) {
   switch (method) {
@@ -68,6 +68,10 @@ std::string Name(Refusal refusal) {
       return "queue_time";
     case Refusal::kDeadline:
       return "deadline";
+    case Refusal::kWouldBeLate:
+      return "would_be_late";
+    case Refusal::kPeer:
+      return "peer";
     case Refusal::kCancelled:
       return "cancelled";
   }

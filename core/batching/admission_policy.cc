@@ -10,9 +10,7 @@
 namespace triad {
 namespace {
 
-int64_t Milliseconds(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-}
+int64_t Milliseconds(Duration duration) { return std::chrono::round<std::chrono::milliseconds>(duration).count(); }
 
 AdmissionDecision Refuse(Refusal refusal, absl::Status status) {
   return {.status = std::move(status), .refusal = refusal};
@@ -43,6 +41,22 @@ AdmissionDecision Admit(const InFlight& in_flight, bool is_draining, int64_t byt
   return {};
 }
 
+AdmissionDecision AdmitInTime(const FinishEstimate& estimate, Duration left) {
+  if (estimate.least > left) {
+    return Refuse(Refusal::kWouldBeLate,
+                  absl::DeadlineExceededError(absl::StrCat(
+                      "an idle server would need at least ", Milliseconds(estimate.least), " ms, and ",
+                      Milliseconds(left), " ms are left until the deadline: ask for less, or allow more time")));
+  }
+  if (estimate.queued > Duration::zero() && estimate.least + estimate.queued > left) {
+    return Refuse(Refusal::kWouldBeLate,
+                  absl::ResourceExhaustedError(absl::StrCat(
+                      "would be done in about ", Milliseconds(estimate.least + estimate.queued), " ms, and ",
+                      Milliseconds(left), " ms are left until the deadline: come back later, or allow more time")));
+  }
+  return {};
+}
+
 bool IsSmall(const TaskCost& cost, const SchedulerOptions& options) {
   return cost.may_run_inline && cost.flop <= options.max_inline_flop && cost.bytes <= options.max_inline_bytes;
 }
@@ -67,9 +81,17 @@ absl::Status EarlyEnd(Refusal reason, const SchedulerOptions& options) {
       return absl::CancelledError("cancelled by the caller");
     case Refusal::kBytes:
     case Refusal::kTasks:
+    case Refusal::kWouldBeLate:
+    case Refusal::kPeer:
       break;
   }
   return absl::ResourceExhaustedError("the server is full");
+}
+
+ListBudget BudgetOf(const SchedulerOptions& options) {
+  return {.max_tokens = options.max_batch_tokens,
+          .max_flop = options.max_batch_flop,
+          .max_shared_tokens = options.max_shared_tokens};
 }
 
 absl::Status Validate(const SchedulerOptions& options) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "core/batching/finish_estimate.h"
 #include "core/batching/scheduler.h"
 
 namespace triad {
@@ -23,6 +24,10 @@ struct AdmissionDecision {
 AdmissionDecision Admit(const InFlight& in_flight, bool is_draining, int64_t bytes, Time deadline, Time now,
                         const SchedulerOptions& options);
 
+// Whether a task that has `left` until its deadline may come in. RESOURCE_EXHAUSTED: what goes before it would make it
+// late. DEADLINE_EXCEEDED: it would be late on an idle server too, so that coming back will not help.
+AdmissionDecision AdmitInTime(const FinishEstimate& estimate, Duration left);
+
 // Whether the submitter itself may run a task when nothing is in flight.
 bool IsSmall(const TaskCost& cost, const SchedulerOptions& options);
 
@@ -35,6 +40,9 @@ Refusal ExpiryReason(Time deadline, Time now);
 
 // What a task that ends early is told; an explanation that names the option. For every reason but those of Admit alone.
 absl::Status EarlyEnd(Refusal reason, const SchedulerOptions& options);
+
+// What the list may hold.
+ListBudget BudgetOf(const SchedulerOptions& options);
 
 // OK, or INVALID_ARGUMENT naming the first option that is out of range.
 absl::Status Validate(const SchedulerOptions& options);

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/clock.h"
-#include "core/batching/schedule_policy.h"
+#include "core/batching/scheduled_task.h"
 #include "core/batching/task.h"
 
 namespace triad {

@@ -9,48 +9,31 @@
 namespace triad {
 namespace {
 
-constexpr double kMaxFlop = 1e30;  // nobody has that long, and sums stay far from infinity
+// Whose turn it is to join: smaller goes first.
+using JoinRank = std::tuple<bool, double, uint64_t>;
 
-// An estimate by which one can order and add.
-double BoundedFlop(double flop) { return flop > 0 ? std::min(flop, kMaxFlop) : 0; }
-
-bool FitsAlone(int64_t tokens, double flop, const ListBudget& budget) {
-  return tokens <= budget.max_tokens && flop <= budget.max_flop;
+JoinRank JoinRankOf(const Flow& flow, bool has_own_place, double virtual_time) {
+  // The virtual time at which what it has listed will have been taken.
+  const double listed_until = std::max(flow.start_time, virtual_time) + flow.listed_flop();
+  return {!has_own_place, listed_until, flow.id()};
 }
 
 }  // namespace
 
-bool HasRoom(const ListLoad& list, int64_t tokens, double flop, const ListBudget& budget) {
-  if (!FitsAlone(tokens, flop, budget)) return list.oversize_tasks == 0;
-  return list.tokens <= budget.max_tokens - tokens && list.flop + flop <= budget.max_flop;
+double RollingList::Lane::waiting_flop() const {
+  double flop = 0;
+  for (const auto& [key, flow] : flows) flop += flow.waiting_flop();
+  return flop;
 }
 
-std::vector<ScheduledItem> LongestFirst(const Task& task) {
-  const int64_t count = task.item_count();
-  std::vector<ScheduledItem> items;
-  items.reserve(static_cast<size_t>(count));
-  for (int64_t item = 0; item < count; ++item) {
-    items.push_back({.item = item, .flop = BoundedFlop(task.item_flop(item))});
-  }
-  const auto longer = [](const ScheduledItem& a, const ScheduledItem& b) { return a.flop > b.flop; };
-  if (!std::is_sorted(items.begin(), items.end(), longer)) std::stable_sort(items.begin(), items.end(), longer);
-  return items;
-}
-
-bool RollingList::FinishesEarlier::operator()(const ScheduledTask* a, const ScheduledTask* b) const {
-  return std::tie(a->finish_time, a->id) < std::tie(b->finish_time, b->id);
-}
-
-bool RollingList::IsOversize(const ScheduledTask& task) const { return !FitsAlone(task.tokens, task.flop, budget_); }
-
-RollingList::Order& RollingList::QueueOf(const ScheduledTask& task) {
-  return IsOversize(task) ? LaneOf(task).oversize_queue : LaneOf(task).queue;
+void RollingList::Lane::Activate(Flow& flow) const {
+  if (!flow.has_items()) flow.start_time = std::max(flow.start_time, virtual_time);
 }
 
 void RollingList::CountListed(const ScheduledTask& task, int sign) {
   ListLoad& load = LaneOf(task).load;
   listed_tokens_ += sign * task.tokens;
-  if (IsOversize(task)) {
+  if (IsOversize(task.tokens, task.flop, budget_)) {
     load.oversize_tasks += sign;
     return;
   }
@@ -61,138 +44,109 @@ void RollingList::CountListed(const ScheduledTask& task, int sign) {
 }
 
 void RollingList::Enqueue(ScheduledTask& task) {
-  TRIAD_CHECK(task.place == ScheduledTask::Place::kOutside && task.has_items_left(), "a new task is queued once");
-  TRIAD_CHECK(task.share_key == nullptr || task.items.size() == 1, "Share comes before all items but one");
   Lane& lane = LaneOf(task);
-  task.place = ScheduledTask::Place::kQueue;
-  task.flop = task.flop_left = BoundedFlop(task.flop);
-  task.finish_time = lane.virtual_time + task.flop;
-  waiting_flop_ += task.flop;
+  auto found = lane.flows.find(task.share_key);
+  if (found == lane.flows.end()) {
+    // Those that virtual time has caught up with would begin like new ones.
+    for (auto flow = lane.flows.begin(); flow != lane.flows.end();) {
+      const bool is_forgotten = flow->second.tasks() == 0 && flow->second.start_time <= lane.virtual_time;
+      flow = is_forgotten ? lane.flows.erase(flow) : std::next(flow);
+    }
+    found = lane.flows.try_emplace(task.share_key, budget_, task.id).first;
+  }
+  found->second.Enqueue(task);
   ++lane.tasks;
-  QueueOf(task).insert(&task);
 }
 
 ScheduledTask* RollingList::JoinNext() {
-  ListLoad above;  // this lane's load and that of the lanes above it
+  ListLoad load;  // of this lane and those above it
   for (Lane& lane : lanes_) {
-    above.tasks += lane.load.tasks;
-    above.tokens += lane.load.tokens;
-    above.flop += lane.load.flop;
-    above.oversize_tasks += lane.load.oversize_tasks;
-    ScheduledTask* next = nullptr;
-    for (const Order* queue : {&lane.queue, &lane.oversize_queue}) {
-      if (queue->empty()) continue;
-      ScheduledTask* const first = *queue->begin();
-      if (!HasRoom(above, first->tokens, first->flop, budget_)) continue;
-      if (next == nullptr || FinishesEarlier()(first, next)) next = first;
+    const bool is_highest = load.tasks + load.oversize_tasks == 0;
+    load.tasks += lane.load.tasks;
+    load.tokens += lane.load.tokens;
+    load.flop += lane.load.flop;
+    load.oversize_tasks += lane.load.oversize_tasks;
+    if (lane.queued_tasks() == 0) continue;
+    Flow* next = nullptr;
+    JoinRank next_rank;
+    for (auto& [key, flow] : lane.flows) {
+      if (flow.queued_tasks() == 0) continue;
+      const JoinRank rank = JoinRankOf(flow, is_highest && flow.listed_tasks() == 0, lane.virtual_time);
+      if (next != nullptr && next_rank < rank) continue;
+      next = &flow;
+      next_rank = rank;
     }
-    if (next != nullptr) {
-      MoveToList(*next);
-      return next;
-    }
-    if (!lane.queue.empty() || !lane.oversize_queue.empty()) return nullptr;
+    const bool has_own_place = !std::get<0>(next_rank);
+    ScheduledTask* const task = next->NextQueued(has_own_place ? ListLoad() : load);
+    if (task == nullptr) return nullptr;
+    lane.Activate(*next);
+    next->MoveToList(*task);
+    CountListed(*task, +1);
+    return task;
   }
   return nullptr;
 }
 
-void RollingList::MoveToList(ScheduledTask& task) {
-  Lane& lane = LaneOf(task);
-  QueueOf(task).erase(&task);
-  task.place = ScheduledTask::Place::kList;
-  task.finish_time = lane.virtual_time + task.items.front().flop;
-  lane.takeable.insert(&task);
-  task.is_shareable = task.share_key != nullptr;
-  if (task.is_shareable) lane.shareable[task.share_key].insert(&task);
-  CountListed(task, +1);
-}
-
-void RollingList::EndSharing(ScheduledTask& task) {
-  if (!task.is_shareable) return;
-  task.is_shareable = false;
-  const auto found = LaneOf(task).shareable.find(task.share_key);
-  found->second.erase(&task);
-  if (found->second.empty()) LaneOf(task).shareable.erase(found);
-}
-
-std::vector<ScheduledTask*> RollingList::TakeSharers(ScheduledTask& task) {
-  std::vector<ScheduledTask*> sharers;
-  const auto found = LaneOf(task).shareable.find(task.share_key);
-  if (found == LaneOf(task).shareable.end()) return sharers;
-  int64_t tokens = task.tokens;
-  for (ScheduledTask* other : found->second) {
-    if (tokens > budget_.max_shared_tokens - other->tokens) break;
-    tokens += other->tokens;
-    sharers.push_back(other);
-  }
-  for (ScheduledTask* other : sharers) {
-    const double flop = std::exchange(other->flop_left, 0);  // still waits, but as the work of `task`
-    DropItems(*other);
-    task.flop_left += flop;
-  }
-  return sharers;
-}
-
-std::optional<RollingList::Taken> RollingList::TakeNext() {
+std::optional<TakenItem> RollingList::TakeNext(Time now, const Pace& pace) {
   for (Lane& lane : lanes_) {
-    if (lane.takeable.empty()) continue;
-    auto node = lane.takeable.extract(lane.takeable.begin());
-    ScheduledTask& task = *node.value();
-    Taken taken{.task = &task};
-    if (task.is_shareable) {
-      EndSharing(task);
-      taken.sharers = TakeSharers(task);
-      task.shares += static_cast<double>(taken.sharers.size());
+    Flow* next = nullptr;
+    for (auto& [key, flow] : lane.flows) {
+      if (!flow.has_items()) continue;
+      if (next == nullptr || std::tuple(flow.start_time, flow.id()) < std::tuple(next->start_time, next->id())) {
+        next = &flow;
+      }
     }
-    const ScheduledItem item = task.items[task.next_item++];
-    lane.virtual_time += item.flop / static_cast<double>(lane.tasks);
-    const double taken_flop = std::min(item.flop, task.flop_left);
-    task.flop_left -= taken_flop;
-    waiting_flop_ -= taken_flop;
-    if (task.has_items_left()) {
-      task.finish_time += task.items[task.next_item].flop / task.shares;
-      lane.takeable.insert(std::move(node));
-    }
-    taken.item = item;
+    if (next == nullptr) continue;
+    lane.virtual_time = next->start_time;
+    TakenItem taken = next->TakeNext(now, pace);
+    next->start_time += taken.item.flop;
     return taken;
   }
   return std::nullopt;
 }
 
 void RollingList::BeginStage(ScheduledTask& task, std::vector<ScheduledItem> items) {
-  TRIAD_CHECK(task.place == ScheduledTask::Place::kList && !task.has_items_left(), "stages follow one another");
-  task.items = std::move(items);
-  task.next_item = 0;
-  if (!task.has_items_left()) return;
-  task.finish_time += task.items.front().flop / task.shares;
-  LaneOf(task).takeable.insert(&task);
-}
-
-void RollingList::DropItems(ScheduledTask& task) {
-  Lane& lane = LaneOf(task);
-  EndSharing(task);
-  if (task.place == ScheduledTask::Place::kQueue) QueueOf(task).erase(&task);
-  if (task.place == ScheduledTask::Place::kList && task.has_items_left()) lane.takeable.erase(&task);
-  task.next_item = task.items.size();
-  waiting_flop_ -= task.flop_left;
-  task.flop_left = 0;
+  LaneOf(task).Activate(*task.flow);
+  task.flow->BeginStage(task, std::move(items));
 }
 
 void RollingList::Leave(ScheduledTask& task) {
-  TRIAD_CHECK(task.place != ScheduledTask::Place::kOutside, "only a task that is queued or listed can leave");
-  DropItems(task);
+  TRIAD_CHECK(task.flow != nullptr, "only a task that is queued or listed can leave");
+  Lane& lane = LaneOf(task);
   if (task.place == ScheduledTask::Place::kList) CountListed(task, -1);
-  --LaneOf(task).tasks;
-  task.place = ScheduledTask::Place::kOutside;
-  if (queued_tasks() + listed_tasks() == 0) waiting_flop_ = 0;  // drops what rounding left
+  task.flow->Leave(task);
+  if (--lane.tasks > 0) return;
+  lane.flows.clear();  // nobody waits, so nobody is owed
+  lane.virtual_time = 0;
+}
+
+double RollingList::FlopBefore(const ScheduledTask& task) const {
+  double before = 0;
+  for (const Lane& lane : lanes_) {
+    if (&lane != &LaneOf(task)) {
+      before += lane.waiting_flop();
+      continue;
+    }
+    const auto own = lane.flows.find(task.share_key);
+    const double of_own_flow = own == lane.flows.end() ? task.flop : own->second.FlopUntilDone(task.flop);
+    before += of_own_flow - task.flop;
+    for (const auto& [key, flow] : lane.flows) {
+      if (key != task.share_key) before += std::min(flow.waiting_flop(), of_own_flow);
+    }
+    break;
+  }
+  return before;
 }
 
 bool RollingList::has_items() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return !lane.takeable.empty(); });
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return std::any_of(lane.flows.begin(), lane.flows.end(), [](const auto& flow) { return flow.second.has_items(); });
+  });
 }
 
 int64_t RollingList::queued_tasks() const {
   int64_t tasks = 0;
-  for (const Lane& lane : lanes_) tasks += static_cast<int64_t>(lane.queue.size() + lane.oversize_queue.size());
+  for (const Lane& lane : lanes_) tasks += lane.queued_tasks();
   return tasks;
 }
 
@@ -200,6 +154,18 @@ int64_t RollingList::listed_tasks() const {
   int64_t tasks = 0;
   for (const Lane& lane : lanes_) tasks += lane.load.tasks + lane.load.oversize_tasks;
   return tasks;
+}
+
+double RollingList::waiting_flop() const {
+  double flop = 0;
+  for (const Lane& lane : lanes_) flop += lane.waiting_flop();
+  return flop;
+}
+
+int64_t RollingList::flows() const {
+  int64_t flows = 0;
+  for (const Lane& lane : lanes_) flows += static_cast<int64_t>(lane.flows.size());
+  return flows;
 }
 
 }  // namespace triad

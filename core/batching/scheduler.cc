@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/batching/admission_policy.h"
+#include "core/batching/finish_estimate.h"
+#include "core/batching/pace.h"
 #include "core/batching/retry_hint.h"
 #include "core/batching/run_item.h"
 #include "core/batching/schedule_policy.h"
@@ -30,12 +32,7 @@ using Aftermath = SchedulerAftermath;
 class RollingScheduler final : public Scheduler {
  public:
   RollingScheduler(const SchedulerOptions& options, Clock& clock, SchedulerObserver& observer)
-      : options_(options),
-        clock_(clock),
-        observer_(observer),
-        list_({.max_tokens = options.max_batch_tokens,
-               .max_flop = options.max_batch_flop,
-               .max_shared_tokens = options.max_shared_tokens}) {}
+      : options_(options), clock_(clock), observer_(observer), list_(BudgetOf(options)) {}
   ~RollingScheduler() override { Stop(); }
 
   // Once, before anything else. Throws std::system_error when the system has no thread left.
@@ -53,7 +50,7 @@ class RollingScheduler final : public Scheduler {
   void WorkerLoop();
   void TimerLoop();
   void RunInline(Entry& entry);
-  void RunTaken(const RollingList::Taken& taken, Time begin, Scratch& scratch, Aftermath& after)
+  void RunTaken(const TakenItem& taken, Time begin, Scratch& scratch, Aftermath& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Moves into the list what has room, and wakes a worker for each new item.
@@ -89,7 +86,7 @@ class RollingScheduler final : public Scheduler {
   std::unordered_map<TaskId, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);  // queued and listed
   std::set<std::pair<Time, TaskId>> expiries_ ABSL_GUARDED_BY(mu_);                  // when to look at which entry
   InFlight in_flight_ ABSL_GUARDED_BY(mu_);  // also the inline task, and the ended until Finish has returned
-  ServiceRate rate_ ABSL_GUARDED_BY(mu_);
+  ServiceRate rate_ ABSL_GUARDED_BY(mu_){options_.threads};
   TaskId last_id_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;
@@ -127,6 +124,9 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
     MutexLock lock(mu_);
     decision = Admit(in_flight_, is_draining_, entry->bytes, entry->deadline, entry->times.accepted, options_);
     if (decision.status.ok()) {
+      decision = AdmitInTime(EstimateFinish(*entry, list_, rate_.pace()), entry->deadline - entry->times.accepted);
+    }
+    if (decision.status.ok()) {
       const bool is_alone = in_flight_.tasks == 0;
       ++in_flight_.tasks;
       in_flight_.bytes += entry->bytes;
@@ -159,11 +159,8 @@ void RollingScheduler::RunInline(Entry& entry) {
   entry.times.started = clock_.Now();
   WholeRun run = RunWhole(*entry.task, std::move(entry.items), clock_, inline_scratch_);
   entry.times.finished = clock_.Now();
-  if (run.is_late) {
-    entry.SetEnd(EarlyEnd(Refusal::kDeadline, options_), Refusal::kDeadline);
-  } else {
-    entry.status = std::move(run.status);
-  }
+  entry.status = std::move(run.status);
+  if (run.is_late) entry.SetEnd(EarlyEnd(Refusal::kDeadline, options_), Refusal::kDeadline);
   FinishEntry(entry);
   MutexLock lock(mu_);
   Release(/*tasks=*/1, entry.bytes);
@@ -220,7 +217,7 @@ SchedulerLoad RollingScheduler::load() const {
 
 Duration RollingScheduler::retry_after() const {
   MutexLock lock(mu_);
-  return RetryAfter(list_.waiting_flop(), rate_, options_.threads, {.longest = options_.max_queue_time});
+  return RetryAfter(list_.waiting_flop(), rate_.pace(), {.longest = options_.max_queue_time});
 }
 
 void RollingScheduler::WorkerLoop() {
@@ -232,7 +229,7 @@ void RollingScheduler::WorkerLoop() {
     Expire(now, after);
     if (!after.empty()) {
       Settle(after);
-    } else if (const std::optional<RollingList::Taken> taken = list_.TakeNext()) {
+    } else if (const std::optional<TakenItem> taken = list_.TakeNext(now, rate_.pace())) {
       RunTaken(*taken, now, scratch, after);
     } else if (is_stopping_) {
       return;
@@ -244,7 +241,7 @@ void RollingScheduler::WorkerLoop() {
   }
 }
 
-void RollingScheduler::RunTaken(const RollingList::Taken& taken, Time begin, Scratch& scratch, Aftermath& after) {
+void RollingScheduler::RunTaken(const TakenItem& taken, Time begin, Scratch& scratch, Aftermath& after) {
   Entry& entry = static_cast<Entry&>(*taken.task);
   ++entry.running_items;  // keeps the entry alive while mu_ is released
   std::vector<Task*> shared;
@@ -261,7 +258,7 @@ void RollingScheduler::RunTaken(const RollingList::Taken& taken, Time begin, Scr
   absl::Status status = RunItemCatching(*entry.task, taken.item.item, scratch);
   const Time end = clock_.Now();
   mu_.Lock();
-  rate_.Add(taken.item.flop, end - begin);
+  if (entry.is_paced) rate_.Add(taken.item.flop, end - begin);
   entry.times.finished = std::max(entry.times.finished, end);
   Expire(end, after);  // before the item counts as done: a task whose last item ends after its deadline is late
   if (!status.ok()) Fail(entry, status);
@@ -364,8 +361,7 @@ void RollingScheduler::Settle(Aftermath& after) {
     FinishEntry(*entry);
     bytes += entry->bytes;
   }
-  after.listed.clear();
-  after.ended.clear();
+  after.Clear();
   mu_.Lock();
   Release(tasks, bytes);
 }

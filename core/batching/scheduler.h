@@ -2,9 +2,9 @@
 //
 // There are no rounds. A request waits in the queue until the list has room (max_batch_tokens, max_batch_flop; one
 // larger than either has a place of its own), joins it whole, and its items are taken in the order of RollingList
-// (schedule_policy.h): priority, then virtual finish time, longest first within a request. An idle server therefore
-// starts at once, and a batch grows only while the pool is busy. All decisions are pure functions in schedule_policy.h,
-// admission_policy.h and retry_hint.h; this class carries them out.
+// (schedule_policy.h): priority, then flows in turn, then sizes, longest first within a request. An idle
+// server therefore starts at once, and a batch grows only while the pool is busy. All decisions are pure functions in
+// schedule_policy.h, admission_policy.h, finish_estimate.h and retry_hint.h; this class carries them out.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,16 @@ struct SchedulerOptions {
 };
 
 // Why a task did not run to its end, for metrics.
-enum class Refusal { kBytes, kTasks, kDraining, kQueueTime, kDeadline, kCancelled };
+enum class Refusal {
+  kBytes,
+  kTasks,
+  kDraining,
+  kQueueTime,
+  kDeadline,     // passed
+  kWouldBeLate,  // would pass before the task is done
+  kPeer,         // its client has as much here as one may; those who submit say so, not the scheduler
+  kCancelled
+};
 
 // Told what happens, with no lock held, from any thread. Must be fast and must not call back.
 class SchedulerObserver {
@@ -64,8 +73,9 @@ class Scheduler {
 
   // Takes ownership of `task` only when it returns an id; Finish will then be called once. Never waits for others.
   // When nothing is in flight and the task is small (max_inline_*), runs it here and calls Finish before returning,
-  // with id 0. RESOURCE_EXHAUSTED: a bound is reached; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED:
-  // it has passed already. INVALID_ARGUMENT: the task alone is larger than max_in_flight_bytes.
+  // with id 0. RESOURCE_EXHAUSTED: a bound is reached, or what waits would make it late; retry with back-off.
+  // UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has passed already, or would even on an idle server. INVALID_ARGUMENT:
+  // the task alone is larger than max_in_flight_bytes.
   virtual absl::StatusOr<TaskId> Submit(std::unique_ptr<Task>& task) = 0;
 
   // Ends a task early with CANCELLED: at once when it is queued, between items when it is running; one that is computed

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/batching/schedule_policy.h"
+#include "core/batching/scheduled_task.h"
 #include "core/batching/scheduler.h"
 
 namespace triad {
@@ -18,7 +18,7 @@ namespace triad {
 struct SchedulerEntry : ScheduledTask {
   std::unique_ptr<Task> task;
   int64_t bytes = 0;
-  Time deadline = kNever;
+  bool is_paced = true;  // takes about as long as its flop says
   TaskTimes times = {};
   bool is_started = false;
   int64_t running_items = 0;       // a change of stage counts as one
@@ -59,7 +59,8 @@ inline std::unique_ptr<SchedulerEntry> MakeEntry(const Task& task, Time accepted
   const TaskCost cost = task.cost();
   entry->priority = task.priority();
   entry->tokens = cost.tokens;
-  entry->flop = cost.flop;
+  entry->flop = BoundedFlop(cost.flop);
+  entry->is_paced = cost.may_run_inline;
   entry->share_key = task.share_key();
   entry->items = LongestFirst(task);
   entry->bytes = cost.bytes;
@@ -78,6 +79,10 @@ struct SchedulerAftermath {
   std::vector<std::unique_ptr<SchedulerEntry>> ended;
 
   bool empty() const { return listed.empty() && ended.empty(); }
+  void Clear() {
+    listed.clear();
+    ended.clear();
+  }
 };
 
 }  // namespace triad

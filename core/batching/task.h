@@ -17,7 +17,8 @@ struct TaskCost {
   int64_t tokens = 0;  // query tokens, over all sequences
   int64_t bytes = 0;   // of request and reply, held until Finish
   double flop = 0;     // sum over the items
-  // False: slower than its flop says, and so never run by the submitter itself.
+  // False: slower than its flop says, and so never run by the submitter itself, nor taken as a measure of how fast work
+  // goes.
   bool may_run_inline = true;
 };
 
@@ -49,7 +50,8 @@ class Task {
   // item_flop now tell of the next stage (which may be empty). False: there is none. Must be quick; throws nothing.
   virtual bool NextStage() { return false; }
 
-  // Tasks with the same key, not null, may be computed together. Constant. The first stage of such a task has one item.
+  // Tasks with the same key, not null, may be computed together, and have one flow's share of the pool beside others;
+  // those of key null have one among them. Constant. The first stage of such a task has one item.
   virtual const void* share_key() const { return nullptr; }
   // Gives this task, of which no item has run yet, the work of `others`: accepted tasks of the same key, none of whose
   // items ever runs. Called at most once, with no lock held, right before the first item. `others` stay valid until

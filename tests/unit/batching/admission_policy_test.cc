@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using Code = absl::StatusCode;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Time kNow = Time(seconds(1000));
@@ -56,6 +57,44 @@ TEST(AdmitTest, NamesTheBoundAndTheValue) {
   const AdmissionDecision decision = Admit({.tasks = 2, .bytes = 60}, false, 41, kNever, kNow, Bounds());
   EXPECT_THAT(std::string(decision.status.message()), HasSubstr("60 bytes in flight and 41 more"));
   EXPECT_THAT(std::string(decision.status.message()), HasSubstr("max_in_flight_bytes is 100"));
+}
+
+TEST(AdmitInTimeTest, RefusesOnlyWhatWouldBeLateByTheEstimate) {
+  struct Case {
+    const char* name;
+    FinishEstimate estimate;
+    Duration left;
+    Code code;
+  };
+  const Case cases[] = {
+      {"nothing is known", {}, milliseconds(1), Code::kOk},
+      {"no deadline", {seconds(1'000'000'000), seconds(1'000'000'000)}, kNever - kNow, Code::kOk},
+      {"just in time", {milliseconds(40), milliseconds(60)}, milliseconds(100), Code::kOk},
+      {"behind others", {milliseconds(40), milliseconds(61)}, milliseconds(100), Code::kResourceExhausted},
+      {"just in time alone", {milliseconds(100), Duration(0)}, milliseconds(100), Code::kOk},
+      {"late in any case", {milliseconds(101), Duration(0)}, milliseconds(100), Code::kDeadlineExceeded},
+      {"late in any case, and behind others",
+       {milliseconds(101), seconds(9)},
+       milliseconds(100),
+       Code::kDeadlineExceeded},
+  };
+  for (const Case& c : cases) {
+    const AdmissionDecision decision = AdmitInTime(c.estimate, c.left);
+    EXPECT_EQ(decision.status.code(), c.code) << c.name << ": " << decision.status;
+    EXPECT_EQ(decision.refusal.has_value(), c.code != Code::kOk) << c.name;
+    EXPECT_EQ(decision.refusal.value_or(Refusal::kWouldBeLate), Refusal::kWouldBeLate) << c.name;
+  }
+}
+
+TEST(AdmitInTimeTest, NamesBothTimesAndTheWayOut) {
+  const absl::Status load = AdmitInTime({milliseconds(40), milliseconds(300)}, milliseconds(100)).status;
+  EXPECT_EQ(
+      load.message(),
+      "would be done in about 340 ms, and 100 ms are left until the deadline: come back later, or allow more time");
+  const absl::Status alone = AdmitInTime({milliseconds(140), milliseconds(300)}, milliseconds(100)).status;
+  EXPECT_EQ(alone.message(),
+            "an idle server would need at least 140 ms, and 100 ms are left until the deadline: ask for less, or allow "
+            "more time");
 }
 
 TEST(NextLookTest, IsTheDeadlineOrTheEndOfTheQueueTime) {

@@ -96,7 +96,8 @@ TEST_F(SchedulerBoundsTest, TheRetryHintIsTheTimeThatWhatWaitsWillTake) {
   Fill({.max_queue_time = seconds(5)});
   EXPECT_EQ(harness_->scheduler->retry_after(), milliseconds(10)) << "no item has ended yet, so no rate is known";
   Blocker next;
-  harness_->Submit(next.MakeTask({.tokens = 5, .item_flop = {0.5}}));
+  const int layer = 0;  // of another flow, and so next
+  harness_->Submit(next.MakeTask({.tokens = 5, .item_flop = {0.5}, .share_key = &layer}));
   Ending waiting;
   harness_->Submit(MakeFakeTask({.tokens = 1, .priority = Priority::kLow, .item_flop = {4}}, waiting));
   harness_->clock.Advance(milliseconds(500));  // the running item's one flop takes half a second
@@ -105,6 +106,84 @@ TEST_F(SchedulerBoundsTest, TheRetryHintIsTheTimeThatWhatWaitsWillTake) {
   EXPECT_EQ(harness_->scheduler->retry_after(), seconds(3)) << "1 + 1 + 4 flop wait, at 2 a second";
   next.Release();
   EXPECT_EQ(waiting.Wait(), Code::kOk);
+}
+
+// One worker that has shown its pace, 2 flop a second, and is busy with its next task, of 4 flop.
+class SchedulerDeadlineTest : public ::testing::Test {
+ protected:
+  SchedulerDeadlineTest() : harness_({.threads = 1, .max_inline_flop = 0}) {
+    FakeTaskSpec measured{.item_flop = {1}};
+    measured.run = [this](int64_t) {
+      harness_.clock.Advance(milliseconds(500));
+      return absl::OkStatus();
+    };
+    harness_.Submit(MakeFakeTask(std::move(measured), first_));
+    first_.Wait();
+    harness_.Submit(running_.MakeTask({.item_flop = {4}}));
+    running_.AwaitRunning();
+  }
+  ~SchedulerDeadlineTest() override { running_.Release(); }
+
+  absl::Status Try(double flop, Duration left, Priority priority = Priority::kNormal) {
+    auto task = MakeFakeTask({.priority = priority, .deadline = harness_.clock.Now() + left, .item_flop = {flop}},
+                             tried_.emplace_back());
+    return harness_.scheduler->Submit(task).status();
+  }
+
+  Ending first_;
+  Blocker running_;
+  Ending waiting_;
+  std::deque<Ending> tried_;
+  SchedulerHarness harness_;
+};
+
+TEST_F(SchedulerDeadlineTest, WhatWouldBeLateBehindOthersIsRefusedAtOnce) {
+  harness_.Submit(MakeFakeTask({.item_flop = {4}}, waiting_));  // 2 s, and headroom of half a second
+  EXPECT_EQ(Try(/*flop=*/4, milliseconds(3400)).code(), Code::kResourceExhausted);
+  EXPECT_THAT(harness_.observer.refusals(), ElementsAre(Refusal::kWouldBeLate));
+  EXPECT_EQ(tried_.back().finish_calls(), 0);
+  EXPECT_TRUE(Try(/*flop=*/4, milliseconds(3600)).ok());
+}
+
+TEST_F(SchedulerDeadlineTest, WhatGoesFirstOrHasTimeIsLetIn) {
+  harness_.Submit(MakeFakeTask({.priority = Priority::kLow, .item_flop = {400}}, waiting_));
+  EXPECT_TRUE(Try(/*flop=*/4, seconds(2)).ok());
+  EXPECT_FALSE(Try(/*flop=*/4, seconds(2), Priority::kLow).ok());
+  auto patient = MakeFakeTask({.item_flop = {4}}, tried_.emplace_back());
+  EXPECT_TRUE(harness_.scheduler->Submit(patient).ok());
+}
+
+TEST_F(SchedulerDeadlineTest, WhatNoServerCouldDoInTimeIsNotAskedToComeBack) {
+  EXPECT_EQ(Try(/*flop=*/40, seconds(9)).code(), Code::kDeadlineExceeded) << "10 s at twice the pace";
+  EXPECT_TRUE(Try(/*flop=*/40, seconds(11)).ok());
+}
+
+TEST(SchedulerAdmissionTest, NothingIsRefusedForTimeWhileNoPaceIsKnown) {
+  Blocker blocker;
+  Ending waiting;
+  Ending hasty;
+  SchedulerHarness harness({.threads = 1, .max_inline_flop = 0});
+  harness.Submit(blocker.MakeTask());
+  blocker.AwaitRunning();
+  harness.Submit(MakeFakeTask({.item_flop = {1e12}}, waiting));
+  harness.Submit(MakeFakeTask({.deadline = harness.clock.Now() + milliseconds(1), .item_flop = {1e12}}, hasty));
+  blocker.Release();
+}
+
+// The reference kernel's flop take a hundred times as long as others'.
+TEST(SchedulerAdmissionTest, WhatIsSlowForItsFlopIsNoMeasure) {
+  Ending slow;
+  SchedulerHarness harness({.threads = 1, .max_queue_time = seconds(5), .max_inline_flop = 0});
+  FakeTaskSpec spec{.may_run_inline = false};
+  spec.run = [&harness](int64_t) {
+    harness.clock.Advance(seconds(100));
+    return absl::OkStatus();
+  };
+  harness.Submit(MakeFakeTask(std::move(spec), slow));
+  slow.Wait();
+  Ending hasty;
+  harness.Submit(MakeFakeTask({.deadline = harness.clock.Now() + milliseconds(1), .item_flop = {1e12}}, hasty));
+  EXPECT_EQ(hasty.Wait(), Code::kOk);
 }
 
 TEST(SchedulerAdmissionTest, ATaskLargerThanTheBoundIsItsOwnersFault) {

@@ -76,13 +76,18 @@ TEST_F(SchedulerEndTest, TheQueueTimeEndsOnlyWhatIsQueued) {
 
 TEST_F(SchedulerEndTest, ADeadlineStopsARunningTaskBetweenItems) {
   Blocker running;
+  int items = 0;
   blocker_.Release();
-  harness_.Submit(running.MakeTask({.deadline = In(seconds(5)), .item_flop = {9, 1, 1}}));
+  harness_.Submit(running.MakeTask({.deadline = In(seconds(5)), .item_flop = {9, 1, 1}, .run = [&items](int64_t) {
+                                      ++items;
+                                      return absl::OkStatus();
+                                    }}));
   running.AwaitRunning();
   harness_.clock.Advance(seconds(5));
   EXPECT_EQ(running.ending().finish_calls(), 0) << "its item still runs";
   running.Release();
   EXPECT_EQ(running.ending().Wait(), Code::kDeadlineExceeded);
+  EXPECT_EQ(items, 1);
 }
 
 TEST_F(SchedulerEndTest, CancelEndsARunningTaskBetweenItems) {

@@ -81,7 +81,7 @@ TEST(SchedulerOrderTest, SmallTasksPassAHugeOneAndLowOnesComeLast) {
   harness.Submit(MakeFakeTask(Journaled("b", {4}, journal), endings[3]));
   blocker.Release();
   for (Ending& ending : endings) EXPECT_EQ(ending.Wait(), Code::kOk);
-  EXPECT_THAT(journal.lines(), ElementsAre("b0", "a0", "huge0", "huge1", "huge2", "low0"));
+  EXPECT_THAT(journal.lines(), ElementsAre("a0", "b0", "huge0", "huge1", "huge2", "low0"));
 }
 
 TEST(SchedulerOrderTest, ATaskThatArrivesBetweenTheItemsOfAHugeOneRunsNext) {

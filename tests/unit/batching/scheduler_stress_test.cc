@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/unit/batching/fake_task.h"
+#include "tests/unit/batching/list_bench.h"
 
 namespace triad {
 namespace {
@@ -28,6 +29,11 @@ class StressTest : public ::testing::TestWithParam<uint32_t> {
       if (random() % 2 == 0) spec.deadline = clock.Now() + milliseconds(random() % 20);
       spec.item_flop.resize(random() % 5);
       for (double& flop : spec.item_flop) flop = random() % 100;
+      if (random() % 3 == 0) {
+        spec.share_key = &kLayerKeys[random() % 2];
+        spec.item_flop.resize(1);
+        spec.later_stages = {{10, 10}};
+      }
       const bool is_failing = random() % 10 == 0;
       spec.run = [is_failing](int64_t item) {
         return is_failing && item == 1 ? absl::InternalError("as planned") : absl::OkStatus();
