@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<AttendTask>> AttendTask::Create(AttendJob job, co
     if (!decoded.ok()) return decoded.status();
     absl::StatusOr<AttentionProblem> problem = ValidateAttention(decoded->request, kernels.limits);
     if (!problem.ok()) return problem.status();
-    absl::Status status = CheckPlanSize(*problem);
+    absl::Status status = CheckPlanSize(*problem, kernels.max_head_sequences);
     if (status.ok() && decoded->use_reference) status = CheckReferenceWork(*problem, kernels.max_reference_work);
     if (!status.ok()) return status;
     const AttentionKernel& kernel = decoded->use_reference ? kernels.reference : kernels.fast;

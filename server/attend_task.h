@@ -19,6 +19,7 @@ namespace triad {
 struct AttendKernels {
   AttentionLimits limits;
   int64_t max_reference_work = 0;    // multiply-adds of one request with KERNEL_REFERENCE
+  int64_t max_head_sequences = 0;    // pairs of a sequence and a kv head
   const AttentionKernel& fast;       // answers KERNEL_AUTO
   const AttentionKernel& reference;  // answers KERNEL_REFERENCE
 };

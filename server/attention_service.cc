@@ -14,7 +14,10 @@ absl::StatusOr<std::unique_ptr<Task>> MakeAttendTask(AttendJob job, ServingConte
 }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeForwardTask(ForwardJob job, ServingContext& context) {
-  const ForwardHost host{.limits = context.kernels.limits, .kernel = context.kernels.fast, .layers = context.layers};
+  const ForwardHost host{.limits = context.kernels.limits,
+                         .max_head_sequences = context.kernels.max_head_sequences,
+                         .kernel = context.kernels.fast,
+                         .layers = context.layers};
   return ForwardTask::Create(std::move(job), host, context.clock);
 }
 

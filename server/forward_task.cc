@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<ForwardTask>> ForwardTask::Create(ForwardJob job,
     if (!layer.ok()) return layer.status();
     absl::StatusOr<ForwardProblem> problem = ValidateForward(decoded->request, layer->layer->spec(), host.limits);
     if (!problem.ok()) return problem.status();
-    if (absl::Status status = CheckPlanSize(problem->attention); !status.ok()) return status;
+    if (absl::Status status = CheckPlanSize(problem->attention, host.max_head_sequences); !status.ok()) return status;
     auto task = std::unique_ptr<ForwardTask>(
         new ForwardTask(std::move(job), *std::move(layer), *std::move(problem), host.kernel, clock));
     task->priority_ = decoded->priority;

@@ -25,6 +25,7 @@ using ForwardJob = Job<v1::ForwardRequest, v1::ForwardResponse>;
 // What Forward is answered with. Constant while the server runs; borrowed.
 struct ForwardHost {
   AttentionLimits limits;
+  int64_t max_head_sequences = 0;  // pairs of a sequence and a kv head
   const AttentionKernel& kernel;
   const LayerStore& layers;
 };

@@ -57,7 +57,7 @@ void ItemStream<Request, Reply>::Submit(Item& item, uint64_t id) {
                  }},
             context_);
   if (!task.ok()) return OnItemDone(id, task.status());
-  absl::StatusOr<TaskId> task_id = AdmitTask(*std::move(task), context_, item.hold);
+  absl::StatusOr<TaskId> task_id = AdmitTask(*std::move(task), peer_, context_, item.hold);
   if (!task_id.ok()) return OnItemDone(id, task_id.status());
   bool is_broken = false;
   {

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "server/job.h"
+#include "server/peer_name.h"
 #include "server/rpc_status.h"
 #include "server/serving_context.h"
 #include "server/stream_state.h"
@@ -42,7 +44,12 @@ class ItemStream final : public grpc::ServerBidiReactor<Request, Reply>,
   // `make` makes the task that answers an item.
   ItemStream(grpc::CallbackServerContext& rpc, Method method, MakeTask<ItemRequest, ItemResponse> make,
              ServingContext& context)
-      : context_(context), rpc_(rpc), method_(method), make_(make), deadline_(DeadlineOf(rpc, context.clock.Now())) {}
+      : context_(context),
+        rpc_(rpc),
+        method_(method),
+        make_(make),
+        peer_(PeerName(rpc.peer())),
+        deadline_(DeadlineOf(rpc, context.clock.Now())) {}
 
   // Once, before gRPC gets the stream; ends it at once when the registry has no room.
   void Open() {
@@ -152,6 +159,7 @@ class ItemStream final : public grpc::ServerBidiReactor<Request, Reply>,
   grpc::CallbackServerContext& rpc_;
   const Method method_;
   const MakeTask<ItemRequest, ItemResponse> make_;
+  const std::string peer_;
   const Time deadline_;               // of the whole stream
   std::shared_ptr<ItemStream> self_;  // from Open to OnDone
 

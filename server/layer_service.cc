@@ -69,9 +69,10 @@ class LoadCall final : public UnaryCall {
     if (!status.ok()) return status;
     absl::StatusOr<LayerChoice> choice = DecodeChoice(request);
     if (!choice.ok()) return choice.status();
-    absl::StatusOr<InFlightLedger::Hold> hold = context_.ledger.Acquire(/*bytes=*/0);  // so that a drain waits for it
-    if (!hold.ok()) return CountRefusal(hold.status(), context_.metrics);
-    hold_ = *std::move(hold);
+    InFlightLedger::Answer answer = context_.ledger.Acquire({});  // so that a drain waits for it
+    if (answer.refusal) context_.metrics.OnRefused(*answer.refusal);
+    if (!answer.status.ok()) return std::move(answer.status);
+    hold_ = std::move(answer.hold);
     status = context_.loader.Submit(*std::move(choice), [this, &response](absl::StatusOr<LoadedLayer> loaded) {
       if (loaded.ok()) {
         Encode(*loaded, *response.mutable_layer());

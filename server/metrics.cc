@@ -125,6 +125,7 @@ class Metrics::Impl {
         listed_requests(AddGauge("triad_listed_requests", "Requests in the list, running ones included.")),
         computing_bytes(AddGauge("triad_computing_bytes", "Bytes of requests and replies, queued or in the list.")),
         in_flight_requests(AddGauge("triad_in_flight_requests", "Requests accepted and not yet handed over.")),
+        in_flight_peers(AddGauge("triad_in_flight_peers", "Client addresses that they come from.")),
         in_flight_bytes(AddGauge("triad_in_flight_bytes", "Their bytes and those of their replies.")),
         loaded_layers(AddGauge("triad_loaded_layers", "Versions of layers that serve.")),
         layer_weights_bytes(AddGauge("triad_layer_weights_bytes", "Memory of their packed weights.")) {
@@ -175,6 +176,7 @@ class Metrics::Impl {
   Gauge& listed_requests;
   Gauge& computing_bytes;
   Gauge& in_flight_requests;
+  Gauge& in_flight_peers;
   Gauge& in_flight_bytes;
   Gauge& loaded_layers;
   Gauge& layer_weights_bytes;
@@ -260,6 +262,7 @@ std::string Metrics::Text() const {
   }
   if (const InFlightLedger* ledger = impl_->ledger) {
     impl_->in_flight_requests.Set(static_cast<double>(ledger->requests()));
+    impl_->in_flight_peers.Set(static_cast<double>(ledger->peers()));
     impl_->in_flight_bytes.Set(static_cast<double>(ledger->bytes()));
   }
   if (const LayerStore* layers = impl_->layers) {

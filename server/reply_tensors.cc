@@ -9,10 +9,6 @@
 namespace triad {
 namespace {
 
-// Pairs of a sequence and a kv head, each at least one work item of some 64 bytes of bookkeeping, in one request: a
-// message of tiny heads could otherwise be planned into many times its own size.
-constexpr int64_t kMaxHeadSequences = 1 << 20;
-
 v1::DataType EncodeDType(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -29,12 +25,12 @@ v1::DataType EncodeDType(DType dtype) {
 
 }  // namespace
 
-absl::Status CheckPlanSize(const AttentionProblem& problem) {
+absl::Status CheckPlanSize(const AttentionProblem& problem, int64_t max_head_sequences) {
   const auto sequences = static_cast<int64_t>(problem.sequences.size());
   const std::optional<int64_t> pairs = CheckedMul(sequences, problem.kv_heads);
-  if (pairs && *pairs <= kMaxHeadSequences) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("sequences * kv_heads must be at most ", kMaxHeadSequences, "; was ",
-                                                 sequences, " * ", problem.kv_heads));
+  if (pairs && *pairs <= max_head_sequences) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("sequences * kv_heads must be at most --max_head_sequences = ",
+                                                 max_head_sequences, "; was ", sequences, " * ", problem.kv_heads));
 }
 
 int64_t PlanBytes(const AttentionProblem& problem, const std::vector<WorkItem>& items) {

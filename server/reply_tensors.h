@@ -15,8 +15,9 @@
 
 namespace triad {
 
-// INVALID_ARGUMENT when `problem` would be planned into many times the size of its message.
-absl::Status CheckPlanSize(const AttentionProblem& problem);
+// INVALID_ARGUMENT when `problem` has more pairs of a sequence and a kv head, and so would be planned into many times
+// the size of its message.
+absl::Status CheckPlanSize(const AttentionProblem& problem, int64_t max_head_sequences);
 
 // Bookkeeping of the request, the scheduler's copy of the items included: of tiny heads it may outweigh the tensors.
 int64_t PlanBytes(const AttentionProblem& problem, const std::vector<WorkItem>& items);

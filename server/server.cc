@@ -96,7 +96,9 @@ class Server::Impl {
   Impl(ServerOptions options, Log& log)
       : options_(std::move(options)),
         log_(log),
-        ledger_(options_.max_in_flight_bytes),
+        ledger_({.max_bytes = options_.max_in_flight_bytes,
+                 .max_peer_requests = options_.max_peer_in_flight_requests,
+                 .max_peer_bytes = options_.max_peer_in_flight_bytes}),
         streams_(options_.max_streams) {}
   ~Impl();
 
@@ -180,6 +182,7 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
   loader_ = *std::move(loader);
   context_.emplace(ServingContext{.kernels = {.limits = LimitsOf(options_),
                                               .max_reference_work = options_.max_reference_work,
+                                              .max_head_sequences = options_.max_head_sequences,
                                               .fast = *kernel_,
                                               .reference = reference_},
                                   .scheduler = *scheduler_,

@@ -23,6 +23,9 @@ v1::ServerInfo MakeServerInfo(const BuildInfo& build, int threads, const ServerO
   limits.set_max_in_flight_requests(options.max_in_flight_requests);
   limits.set_grpc_memory_bytes(options.grpc_memory_bytes);
   limits.set_max_layer_loads(options.max_layer_loads);
+  limits.set_max_peer_in_flight_requests(options.max_peer_in_flight_requests);
+  limits.set_max_peer_in_flight_bytes(options.max_peer_in_flight_bytes);
+  limits.set_max_head_sequences(options.max_head_sequences);
   return info;
 }
 

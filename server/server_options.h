@@ -36,12 +36,18 @@ struct ServerOptions {
   int64_t max_tokens_per_request = AttentionLimits().max_tokens_per_request;
   int64_t max_head_dim = AttentionLimits().max_head_dim;
   int64_t max_batch = AttentionLimits().max_batch;
+  // Pairs of a sequence and a kv head: each is a work item or more, of some 64 bytes of bookkeeping. A message of tiny
+  // heads could otherwise be planned into many times its own size.
+  int64_t max_head_sequences = int64_t{1} << 20;
   int64_t max_weights_bytes = AttentionLimits().max_weights_bytes;
   int64_t max_reference_work = int64_t{1} << 30;  // multiply-adds: a few seconds of one core
 
   // Bounds of all requests together.
   int64_t max_in_flight_bytes = SchedulerOptions().max_in_flight_bytes;
   int64_t max_in_flight_requests = SchedulerOptions().max_in_flight_requests;
+  // Of one address, 0: no limit. Half of all: one client does not take everything, and a gateway alone has enough.
+  int64_t max_peer_in_flight_requests = SchedulerOptions().max_in_flight_requests / 2;
+  int64_t max_peer_in_flight_bytes = SchedulerOptions().max_in_flight_bytes / 2;
   absl::Duration max_queue_time = absl::FromChrono(SchedulerOptions().max_queue_time);
   int64_t max_streams = 256;
   int64_t max_stream_items = 64;

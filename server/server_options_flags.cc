@@ -34,6 +34,8 @@ ABSL_FLAG(int64_t, max_tokens_per_request, Defaults().max_tokens_per_request,
           "Most tokens of one request: queries plus keys, over all its sequences.");
 ABSL_FLAG(int64_t, max_head_dim, Defaults().max_head_dim, "Largest qk_head_dim or v_head_dim.");
 ABSL_FLAG(int64_t, max_batch, Defaults().max_batch, "Most sequences of one request.");
+ABSL_FLAG(int64_t, max_head_sequences, Defaults().max_head_sequences,
+          "Most pairs of a sequence and a kv head in one request: each is planned as work of its own.");
 ABSL_FLAG(int64_t, max_weights_bytes, Defaults().max_weights_bytes,
           "Most bytes of attention weights in one reply. 0: none are returned.");
 ABSL_FLAG(int64_t, max_reference_work, Defaults().max_reference_work,
@@ -42,6 +44,12 @@ ABSL_FLAG(int64_t, max_in_flight_bytes, Defaults().max_in_flight_bytes,
           "Most bytes of requests and replies held at once; more is refused with RESOURCE_EXHAUSTED.");
 ABSL_FLAG(int64_t, max_in_flight_requests, Defaults().max_in_flight_requests,
           "Most requests waiting and running at once; more are refused with RESOURCE_EXHAUSTED.");
+ABSL_FLAG(int64_t, max_peer_in_flight_requests, Defaults().max_peer_in_flight_requests,
+          "Most requests of one client address (without its port; all clients of unix sockets are one) held at once; "
+          "more are refused with RESOURCE_EXHAUSTED. 0: no limit.");
+ABSL_FLAG(int64_t, max_peer_in_flight_bytes, Defaults().max_peer_in_flight_bytes,
+          "Most bytes of the requests and replies of one client address held at once, unless it is a single request; "
+          "more are refused with RESOURCE_EXHAUSTED. 0: no limit.");
 ABSL_FLAG(absl::Duration, max_queue_time, Defaults().max_queue_time,
           "Longest a request may wait for its turn before it is refused with RESOURCE_EXHAUSTED.");
 ABSL_FLAG(int64_t, max_streams, Defaults().max_streams, "Most streams open at once.");
@@ -97,10 +105,13 @@ void VisitOptions(Options& options, Visit visit) {
   visit(options.max_tokens_per_request, FLAGS_max_tokens_per_request);
   visit(options.max_head_dim, FLAGS_max_head_dim);
   visit(options.max_batch, FLAGS_max_batch);
+  visit(options.max_head_sequences, FLAGS_max_head_sequences);
   visit(options.max_weights_bytes, FLAGS_max_weights_bytes);
   visit(options.max_reference_work, FLAGS_max_reference_work);
   visit(options.max_in_flight_bytes, FLAGS_max_in_flight_bytes);
   visit(options.max_in_flight_requests, FLAGS_max_in_flight_requests);
+  visit(options.max_peer_in_flight_requests, FLAGS_max_peer_in_flight_requests);
+  visit(options.max_peer_in_flight_bytes, FLAGS_max_peer_in_flight_bytes);
   visit(options.max_queue_time, FLAGS_max_queue_time);
   visit(options.max_streams, FLAGS_max_streams);
   visit(options.max_stream_items, FLAGS_max_stream_items);

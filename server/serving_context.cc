@@ -4,19 +4,20 @@
 
 namespace triad {
 
-absl::Status CheckOpen(ServingContext& context) { return CountRefusal(context.ledger.CheckOpen(), context.metrics); }
-
-absl::StatusOr<TaskId> AdmitTask(std::unique_ptr<Task> task, ServingContext& context, InFlightLedger::Hold& hold) {
-  absl::StatusOr<InFlightLedger::Hold> acquired = context.ledger.Acquire(task->cost().bytes);
-  if (!acquired.ok()) return CountRefusal(acquired.status(), context.metrics);
-  hold = *std::move(acquired);  // before the task can finish, because finishing may end `hold`
-  return context.scheduler.Submit(task);
+absl::Status CheckOpen(ServingContext& context) {
+  absl::Status status = context.ledger.CheckOpen();
+  if (!status.ok()) context.metrics.OnRefused(Refusal::kDraining);
+  return status;
 }
 
-absl::Status CountRefusal(absl::Status status, Metrics& metrics) {
-  if (absl::IsUnavailable(status)) metrics.OnRefused(Refusal::kDraining);
-  if (absl::IsResourceExhausted(status)) metrics.OnRefused(Refusal::kBytes);
-  return status;
+absl::StatusOr<TaskId> AdmitTask(std::unique_ptr<Task> task, absl::string_view peer, ServingContext& context,
+                                 InFlightLedger::Hold& hold) {
+  InFlightLedger::Answer answer = context.ledger.Acquire({.bytes = task->cost().bytes, .peer = peer});
+  // Refusals of the scheduler reach the metrics by themselves.
+  if (answer.refusal) context.metrics.OnRefused(*answer.refusal);
+  if (!answer.status.ok()) return std::move(answer.status);
+  hold = std::move(answer.hold);  // before the task can finish, because finishing may end `hold`
+  return context.scheduler.Submit(task);
 }
 
 }  // namespace triad

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/batching/scheduler.h"
 #include "server/attend_task.h"
 #include "server/forward_task.h"
@@ -34,16 +35,14 @@ struct ServingContext {
 // OK, or UNAVAILABLE once the server drains: asked before anything is decoded.
 absl::Status CheckOpen(ServingContext& context);
 
-// Takes `task` in: its share of the bounds into `hold`, then the task to the scheduler. On OK its Finish will be called
-// once, or has been already (id 0: it was small and ran here). Otherwise it has not been and will not be; codes as
-// InFlightLedger::Acquire and Scheduler::Submit have them. Never blocks.
+// Takes the `task` of `peer` (PeerName) in: its share of the bounds into `hold`, then the task to the scheduler. On OK
+// its Finish will be called once, or has been already (id 0: it was small and ran here). Otherwise it has not been and
+// will not be; codes as InFlightLedger::Acquire and Scheduler::Submit have them. Never blocks.
 //
 // max_in_flight_bytes is obeyed twice. The ledger's count is the stricter one: it keeps a request until its reply has
 // left, the scheduler only until it is computed. So the scheduler's own check never refuses what comes this way; it is
 // there for those who use a scheduler without a ledger.
-absl::StatusOr<TaskId> AdmitTask(std::unique_ptr<Task> task, ServingContext& context, InFlightLedger::Hold& hold);
-
-// Counts what the ledger refused, and passes it on. Refusals of the scheduler reach the metrics by themselves.
-absl::Status CountRefusal(absl::Status status, Metrics& metrics);
+absl::StatusOr<TaskId> AdmitTask(std::unique_ptr<Task> task, absl::string_view peer, ServingContext& context,
+                                 InFlightLedger::Hold& hold);
 
 }  // namespace triad

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "server/job.h"
+#include "server/peer_name.h"
 #include "server/serving_context.h"
 
 namespace google::protobuf {
@@ -90,7 +91,7 @@ class TaskCall final : public UnaryCall {
     if (absl::Status status = CheckOpen(context_); !status.ok()) return status;
     absl::StatusOr<std::unique_ptr<Task>> task = make(std::move(job), context_);
     if (!task.ok()) return task.status();
-    absl::StatusOr<TaskId> id = AdmitTask(*std::move(task), context_, hold_);
+    absl::StatusOr<TaskId> id = AdmitTask(*std::move(task), PeerName(exchange().rpc.peer()), context_, hold_);
     if (!id.ok()) return id.status();
     task_id_ = *id;
     return absl::OkStatus();

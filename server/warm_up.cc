@@ -72,6 +72,7 @@ absl::Status Send(ServingContext& context, const WarmShape& shape, v1::DataType 
   Pending pending;
   AttendKernels kernels = context.kernels;
   kernels.limits = AttentionLimits();  // flags may bound clients below these shapes
+  kernels.max_head_sequences = kHeads;
   for (int i = 0; i < count; ++i) {
     requests.push_back(MakeRequest(shape, dtype));
     pending.Add();

@@ -73,9 +73,10 @@ class Scheduler {
 
   // Takes ownership of `task` only when it returns an id; Finish will then be called once. Never waits for others.
   // When nothing is in flight and the task is small (max_inline_*), runs it here and calls Finish before returning,
-  // with id 0. RESOURCE_EXHAUSTED: a bound is reached, or what waits would make it late; retry with back-off.
-  // UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has passed already, or would even on an idle server. INVALID_ARGUMENT:
-  // the task alone is larger than max_in_flight_bytes.
+  // with id 0: at its deadline it ends between two items, and nobody can cancel it. RESOURCE_EXHAUSTED: a bound is
+  // reached, or what waits would make it late; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has
+  // passed already, or would even on an idle server. INVALID_ARGUMENT: the task alone is larger than
+  // max_in_flight_bytes.
   virtual absl::StatusOr<TaskId> Submit(std::unique_ptr<Task>& task) = 0;
 
   // Ends a task early with CANCELLED: at once when it is queued, between items when it is running; one that is computed

@@ -79,6 +79,9 @@ TEST(ServerInfoTest, SaysWhatTheServerIsAndAccepts) {
   EXPECT_EQ(info.limits().max_head_dim(), 321);
   EXPECT_EQ(info.limits().max_queue_time_ns(), 3'000'000'000);
   EXPECT_EQ(info.limits().max_message_bytes(), options.max_message_bytes);
+  EXPECT_EQ(info.limits().max_peer_in_flight_requests(), 2048);
+  EXPECT_EQ(info.limits().max_peer_in_flight_bytes(), int64_t{1} << 30);
+  EXPECT_EQ(info.limits().max_head_sequences(), 1 << 20);
 }
 
 TEST(ServerPagesTest, MetricsAreThereFromTheStart) {
@@ -98,6 +101,9 @@ TEST(ServerPagesTest, MetricsAreThereFromTheStart) {
                              "triad_forward_batch_requests_count 0",
                              "triad_forward_batch_tokens_count 0",
                              R"(triad_refusals_total{reason="queue_time"} 0)",
+                             R"(triad_refusals_total{reason="would_be_late"} 0)",
+                             R"(triad_refusals_total{reason="peer"} 0)",
+                             "triad_in_flight_peers 0",
                              "triad_request_seconds_count 0",
                              "triad_queue_seconds_count 0",
                              "triad_compute_seconds_count 0",

@@ -50,8 +50,8 @@ class ForwardTaskTest : public ::testing::Test {
                      exchange.code = status.code();
                      exchange.effort = effort;
                    }};
-    absl::StatusOr<std::unique_ptr<ForwardTask>> task =
-        ForwardTask::Create(std::move(job), {.limits = {}, .kernel = kernel_, .layers = layers_}, clock_);
+    absl::StatusOr<std::unique_ptr<ForwardTask>> task = ForwardTask::Create(
+        std::move(job), {.limits = {}, .max_head_sequences = 1000, .kernel = kernel_, .layers = layers_}, clock_);
     if (task.ok()) exchange.task = *std::move(task);
     return task.status();
   }

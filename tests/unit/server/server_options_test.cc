@@ -138,6 +138,11 @@ INSTANTIATE_TEST_SUITE_P(
                     o.layers = {"../a"};
                   },
                   "--layers"},
+        BadOption{"NegativePeerRequests", [](ServerOptions& o) { o.max_peer_in_flight_requests = -1; },
+                  "--max_peer_in_flight_requests"},
+        BadOption{"NegativePeerBytes", [](ServerOptions& o) { o.max_peer_in_flight_bytes = -1; },
+                  "--max_peer_in_flight_bytes"},
+        BadOption{"NoHeadSequences", [](ServerOptions& o) { o.max_head_sequences = 0; }, "--max_head_sequences"},
         BadOption{"NoLayerLoads", [](ServerOptions& o) { o.max_layer_loads = 0; }, "--max_layer_loads"},
         BadOption{"LogFormat", [](ServerOptions& o) { o.log_format = "xml"; }, "xml"},
         BadOption{"InstructionSet", [](ServerOptions& o) { o.instruction_set = "mmx"; }, "mmx"},
