@@ -5,12 +5,9 @@
 #include "client/src/tensor_messages.h"
 
 namespace triad::client {
-namespace {
 
-void Fill(const AttendRequest& request, Payload payload, v1::AttendRequest& message) {
-  EncodeTensor(request.query, payload, *message.mutable_query());
-  EncodeTensor(request.key, payload, *message.mutable_key());
-  EncodeTensor(request.value, payload, *message.mutable_value());
+MessageParts Encode(const AttendRequest& request) {
+  v1::AttendRequest message;
   message.set_layout(static_cast<v1::Layout>(request.layout));
 
   if (request.scale) message.set_scale(*request.scale);
@@ -25,9 +22,6 @@ void Fill(const AttendRequest& request, Payload payload, v1::AttendRequest& mess
   message.mutable_alibi_slopes()->Assign(request.alibi_slopes.begin(), request.alibi_slopes.end());
   message.set_alibi(request.alibi);
   message.mutable_sinks()->Assign(request.sinks.begin(), request.sinks.end());
-
-  if (request.keep) EncodeTensor(*request.keep, payload, *message.mutable_keep());
-  if (request.bias) EncodeTensor(*request.bias, payload, *message.mutable_bias());
   if (request.query_lengths) EncodeLengths(*request.query_lengths, *message.mutable_query_lengths());
   if (request.key_lengths) EncodeLengths(*request.key_lengths, *message.mutable_key_lengths());
 
@@ -35,22 +29,14 @@ void Fill(const AttendRequest& request, Payload payload, v1::AttendRequest& mess
   message.set_return_weights(request.return_weights);
   message.set_kernel(static_cast<v1::Kernel>(request.kernel));
   message.set_priority(static_cast<v1::Priority>(request.priority));
-}
 
-}  // namespace
-
-void Encode(const AttendRequest& request, v1::AttendRequest& message) { Fill(request, Payload::kCopied, message); }
-
-int64_t EncodedBytes(const AttendRequest& request) {
-  v1::AttendRequest message;
-  Fill(request, Payload::kLeftOut, message);
-  int64_t bytes = static_cast<int64_t>(message.ByteSizeLong());
-  bytes += PayloadGrowth(message.query(), request.query);
-  bytes += PayloadGrowth(message.key(), request.key);
-  bytes += PayloadGrowth(message.value(), request.value);
-  if (request.keep) bytes += PayloadGrowth(message.keep(), *request.keep);
-  if (request.bias) bytes += PayloadGrowth(message.bias(), *request.bias);
-  return bytes;
+  MessageParts parts(message);
+  parts.AddTensor(v1::AttendRequest::kQueryFieldNumber, request.query);
+  parts.AddTensor(v1::AttendRequest::kKeyFieldNumber, request.key);
+  parts.AddTensor(v1::AttendRequest::kValueFieldNumber, request.value);
+  if (request.keep) parts.AddTensor(v1::AttendRequest::kKeepFieldNumber, *request.keep);
+  if (request.bias) parts.AddTensor(v1::AttendRequest::kBiasFieldNumber, *request.bias);
+  return parts;
 }
 
 absl::StatusOr<AttendResponse> Decode(v1::AttendResponse&& message) {

@@ -102,7 +102,7 @@ absl::StatusOr<std::shared_ptr<ChannelPool>> ChannelPool::Create(const ClientOpt
   std::vector<Slot> slots;
   for (int index = 0; index < options.channels; ++index) {
     auto channel = grpc::CreateCustomChannel(options.target, *credentials, MakeArguments(options, index));
-    auto attention = v1::AttentionService::NewStub(channel);
+    auto attention = std::make_unique<AttentionMethods>(channel);
     auto layers = v1::LayerService::NewStub(channel);
     slots.push_back({std::move(channel), std::move(attention), std::move(layers)});
   }

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "client/src/attention_methods.h"
 #include "grpcpp/channel.h"
 #include "triad/options.h"
-#include "triad/v1/attention.grpc.pb.h"
 #include "triad/v1/layer.grpc.pb.h"
 
 namespace triad::client {
@@ -34,7 +34,7 @@ class ChannelPool : public std::enable_shared_from_this<ChannelPool> {
     Lease& operator=(const Lease&) = delete;
 
     const std::shared_ptr<grpc::Channel>& channel() const { return pool_->slots_[index_].channel; }
-    v1::AttentionService::Stub& attention() const { return *pool_->slots_[index_].attention; }
+    const AttentionMethods& attention() const { return *pool_->slots_[index_].attention; }
     v1::LayerService::Stub& layers() const { return *pool_->slots_[index_].layers; }
 
    private:
@@ -51,7 +51,7 @@ class ChannelPool : public std::enable_shared_from_this<ChannelPool> {
  private:
   struct Slot {
     std::shared_ptr<grpc::Channel> channel;
-    std::unique_ptr<v1::AttentionService::Stub> attention;
+    std::unique_ptr<AttentionMethods> attention;
     std::unique_ptr<v1::LayerService::Stub> layers;
   };
 

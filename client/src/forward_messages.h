@@ -1,10 +1,10 @@
 // Between the client's structs for hosted layers and the wire's messages. As attend_messages.h.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/src/message_parts.h"
 #include "triad/forward.h"
 #include "triad/layers.h"
 #include "triad/v1/attention.pb.h"
@@ -12,8 +12,7 @@
 
 namespace triad::client {
 
-void Encode(const ForwardRequest& request, v1::ForwardRequest& message);
-int64_t EncodedBytes(const ForwardRequest& request);
+MessageParts Encode(const ForwardRequest& request);
 absl::StatusOr<ForwardResponse> Decode(v1::ForwardResponse&& message);
 
 Layer Decode(const v1::Layer& message);

@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "client/src/grpc_stream.h"
 #include "client/src/grpc_time.h"
 #include "client/src/health_check.h"
+#include "client/src/message_slices.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 
@@ -22,7 +22,6 @@ namespace triad::client {
 namespace {
 
 using HealthStub = grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>;
-using Attention = v1::AttentionService;
 using Layers = v1::LayerService;
 
 // A channel, a context and a way to stop, for the length of one call.
@@ -44,23 +43,21 @@ class OneCall {
 };
 
 // What a call without a waiting thread needs until its callback, which owns it.
-template <class Message, class Reply, class Callback>
+template <class Reply, class Callback>
 struct AsyncCall {
-  AsyncCall(ChannelPool& pool, const CallOptions& options, Callback callback)
-      : one(pool, options), done(std::move(callback)) {}
+  AsyncCall(ChannelPool& pool, const CallOptions& options, const MessageParts& parts, Callback callback)
+      : one(pool, options), message(ToByteBuffer(parts)), done(std::move(callback)) {}
 
   OneCall one;
-  Message message;
+  const grpc::ByteBuffer message;
   Reply reply;
   const Callback done;
 };
 
-// The two forms of a unary method in generated code.
-template <class Stub, class Message, class Reply>
-using Blocking = grpc::Status (Stub::*)(grpc::ClientContext*, const Message&, Reply*);
+template <class Reply>
+using AttentionMethod = UnaryMethod<Reply> AttentionMethods::*;
 template <class Message, class Reply>
-using WithCallback = void (Attention::StubInterface::async_interface::*)(grpc::ClientContext*, const Message*, Reply*,
-                                                                         std::function<void(grpc::Status)>);
+using LayersMethod = grpc::Status (v1::LayerService::Stub::*)(grpc::ClientContext*, const Message&, Reply*);
 
 template <class Message>
 Message NameLayer(const LayerName& layer) {
@@ -75,18 +72,11 @@ class GrpcConnection final : public Connection {
   explicit GrpcConnection(std::shared_ptr<ChannelPool> pool) : pool_(std::move(pool)) {}
 
   absl::StatusOr<AttendResponse> Attend(const AttendRequest& request, const CallOptions& options) override {
-    v1::AttendRequest message;
-    Encode(request, message);
-    v1::AttendResponse reply;
-    const absl::Status status = Call(&Attention::Stub::Attend, message, options, reply);
-    if (!status.ok()) return status;
-    return Decode(std::move(reply));
+    return Call<AttendResponse>(&AttentionMethods::attend, Encode(request), options);
   }
 
   void AttendAsync(const AttendRequest& request, const CallOptions& options, AttendCallback done) override {
-    auto call = NewCall<v1::AttendRequest, v1::AttendResponse>(options, std::move(done));
-    Encode(request, call->message);
-    Start(&Attention::StubInterface::async_interface::Attend, std::move(call));
+    Start(&AttentionMethods::attend, Encode(request), options, std::move(done));
   }
 
   absl::StatusOr<std::unique_ptr<AttendStream>> OpenAttendStream(const StreamOptions& options) override {
@@ -94,18 +84,11 @@ class GrpcConnection final : public Connection {
   }
 
   absl::StatusOr<ForwardResponse> Forward(const ForwardRequest& request, const CallOptions& options) override {
-    v1::ForwardRequest message;
-    Encode(request, message);
-    v1::ForwardResponse reply;
-    const absl::Status status = Call(&Attention::Stub::Forward, message, options, reply);
-    if (!status.ok()) return status;
-    return Decode(std::move(reply));
+    return Call<ForwardResponse>(&AttentionMethods::forward, Encode(request), options);
   }
 
   void ForwardAsync(const ForwardRequest& request, const CallOptions& options, ForwardCallback done) override {
-    auto call = NewCall<v1::ForwardRequest, v1::ForwardResponse>(options, std::move(done));
-    Encode(request, call->message);
-    Start(&Attention::StubInterface::async_interface::Forward, std::move(call));
+    Start(&AttentionMethods::forward, Encode(request), options, std::move(done));
   }
 
   absl::StatusOr<std::unique_ptr<ForwardStream>> OpenForwardStream(const StreamOptions& options) override {
@@ -141,15 +124,11 @@ class GrpcConnection final : public Connection {
   }
 
   absl::StatusOr<ServerInfo> GetServerInfo(const CallOptions& options) override {
-    v1::ServerInfo reply;
-    const absl::Status status = Call(&Attention::Stub::GetServerInfo, v1::GetServerInfoRequest(), options, reply);
-    if (!status.ok()) return status;
-    return Decode(reply);
+    return Call<ServerInfo>(&AttentionMethods::get_server_info, MessageParts(v1::GetServerInfoRequest()), options);
   }
 
   void GetServerInfoAsync(const CallOptions& options, ServerInfoCallback done) override {
-    Start(&Attention::StubInterface::async_interface::GetServerInfo,
-          NewCall<v1::GetServerInfoRequest, v1::ServerInfo>(options, std::move(done)));
+    Start(&AttentionMethods::get_server_info, MessageParts(v1::GetServerInfoRequest()), options, std::move(done));
   }
 
   absl::StatusOr<Health> CheckHealth(const std::string& service, const CallOptions& options) override {
@@ -178,40 +157,35 @@ class GrpcConnection final : public Connection {
 
  private:
   // Makes one call and waits for its answer.
-  template <class Stub, class Message, class Reply>
-  absl::Status Call(Blocking<Stub, Message, Reply> method, const Message& message, const CallOptions& options,
+  template <class Response, class Reply>
+  absl::StatusOr<Response> Call(AttentionMethod<Reply> method, const MessageParts& parts, const CallOptions& options) {
+    Reply reply;
+    OneCall call(*pool_, options);
+    const grpc::Status status = (call.lease().attention().*method).Call(call.context(), ToByteBuffer(parts), reply);
+    if (!status.ok()) return call.Convert(status);
+    return Decode(std::move(reply));
+  }
+  template <class Message, class Reply>
+  absl::Status Call(LayersMethod<Message, Reply> method, const Message& message, const CallOptions& options,
                     Reply& reply) {
     OneCall call(*pool_, options);
-    return call.Convert((StubOf<Stub>(call.lease()).*method)(&call.context(), message, &reply));
-  }
-
-  template <class Stub>
-  static Stub& StubOf(const ChannelPool::Lease& lease) {
-    if constexpr (std::is_same_v<Stub, Layers::Stub>) {
-      return lease.layers();
-    } else {
-      return lease.attention();
-    }
-  }
-
-  template <class Message, class Reply, class Callback>
-  std::shared_ptr<AsyncCall<Message, Reply, Callback>> NewCall(const CallOptions& options, Callback done) {
-    return std::make_shared<AsyncCall<Message, Reply, Callback>>(*pool_, options, std::move(done));
+    return call.Convert((call.lease().layers().*method)(&call.context(), message, &reply));
   }
 
   // Makes one call without waiting: its callback gets the decoded reply.
-  template <class Message, class Reply, class Callback>
-  static void Start(WithCallback<Message, Reply> method, std::shared_ptr<AsyncCall<Message, Reply, Callback>> call) {
-    AsyncCall<Message, Reply, Callback>& started = *call;
-    (started.one.lease().attention().async()->*method)(
-        &started.one.context(), &started.message, &started.reply,
-        [call = std::move(call)](const grpc::Status& grpc_status) mutable {
-          const CallbackScope scope;
-          const auto last = std::move(call);
-          const absl::Status status = last->one.Convert(grpc_status);
-          if (!status.ok()) return last->done(status);
-          last->done(Decode(std::move(last->reply)));
-        });
+  template <class Reply, class Callback>
+  void Start(AttentionMethod<Reply> method, const MessageParts& parts, const CallOptions& options, Callback done) {
+    auto call = std::make_shared<AsyncCall<Reply, Callback>>(*pool_, options, parts, std::move(done));
+    AsyncCall<Reply, Callback>& started = *call;
+    (started.one.lease().attention().*method)
+        .CallAsync(started.one.context(), started.message, started.reply,
+                   [call = std::move(call)](const grpc::Status& grpc_status) mutable {
+                     const CallbackScope scope;
+                     const auto last = std::move(call);
+                     const absl::Status status = last->one.Convert(grpc_status);
+                     if (!status.ok()) return last->done(status);
+                     last->done(Decode(std::move(last->reply)));
+                   });
   }
 
   const std::shared_ptr<ChannelPool> pool_;

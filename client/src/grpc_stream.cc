@@ -11,9 +11,9 @@
 #include "absl/synchronization/mutex.h"
 #include "client/src/grpc_status.h"
 #include "client/src/grpc_time.h"
+#include "client/src/message_slices.h"
 #include "client/src/stream_messages.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/support/sync_stream.h"
 
 namespace triad::client {
 namespace {
@@ -26,13 +26,12 @@ absl::Status AfterHalfClose() { return absl::FailedPreconditionError("the stream
 template <class Stream, class Item, class Reply>
 class GrpcStream final : public Stream {
  public:
-  using Method =
-      std::unique_ptr<grpc::ClientReaderWriter<Item, Reply>> (v1::AttentionService::Stub::*)(grpc::ClientContext*);
+  using Method = StreamMethod<Reply> AttentionMethods::*;
 
   GrpcStream(ChannelPool& pool, Method method, const StreamOptions& options)
       : lease_(pool.Pick()), on_stop_(options.cancel, [this] { context_.TryCancel(); }) {
     context_.set_deadline(GrpcDeadline(options.timeout));
-    stream_ = (lease_.attention().*method)(&context_);
+    stream_ = (lease_.attention().*method).Open(context_);
   }
 
   ~GrpcStream() override {
@@ -46,8 +45,7 @@ class GrpcStream final : public Stream {
       return absl::InvalidArgumentError(
           absl::StrCat("ItemOptions::timeout must be > 0; was ", absl::FormatDuration(options.timeout)));
     }
-    Item message;
-    EncodeItem(request_id, request, options.timeout, message);
+    const grpc::ByteBuffer message = ToByteBuffer(EncodeItem<Item>(request_id, request, options.timeout));
 
     absl::MutexLock lock(&write_mu_);
     if (half_closed_) return AfterHalfClose();
@@ -67,7 +65,7 @@ class GrpcStream final : public Stream {
     Item message;
     message.set_request_id(request_id);
     message.mutable_cancel();
-    return stream_->Write(message) ? absl::OkStatus() : StreamEnded();
+    return stream_->Write(ToByteBuffer(MessageParts(message))) ? absl::OkStatus() : StreamEnded();
   }
 
   absl::Status HalfClose() override {
@@ -110,7 +108,7 @@ class GrpcStream final : public Stream {
 
   const ChannelPool::Lease lease_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<Item, Reply>> stream_;
+  std::unique_ptr<typename StreamMethod<Reply>::Stream> stream_;
   std::optional<absl::Status> finished_;  // reader's thread only
 
   absl::Mutex write_mu_;  // held while a message is written, which may block; the order of writes
@@ -126,12 +124,12 @@ class GrpcStream final : public Stream {
 
 std::unique_ptr<AttendStream> MakeGrpcAttendStream(ChannelPool& pool, const StreamOptions& options) {
   using Stream = GrpcStream<AttendStream, v1::AttendStreamRequest, v1::AttendStreamResponse>;
-  return std::make_unique<Stream>(pool, &v1::AttentionService::Stub::AttendStream, options);
+  return std::make_unique<Stream>(pool, &AttentionMethods::attend_stream, options);
 }
 
 std::unique_ptr<ForwardStream> MakeGrpcForwardStream(ChannelPool& pool, const StreamOptions& options) {
   using Stream = GrpcStream<ForwardStream, v1::ForwardStreamRequest, v1::ForwardStreamResponse>;
-  return std::make_unique<Stream>(pool, &v1::AttentionService::Stub::ForwardStream, options);
+  return std::make_unique<Stream>(pool, &AttentionMethods::forward_stream, options);
 }
 
 }  // namespace triad::client

@@ -33,7 +33,7 @@ class RequestChecker {
   template <class Request>
   absl::StatusOr<Checked> CheckOwn(const Request& request, int64_t framing_bytes) const {
     if (absl::Status status = CheckTensors(request); !status.ok()) return status;
-    const Checked checked{.bytes = EncodedBytes(request) + framing_bytes, .sizes = SizesOf(request)};
+    const Checked checked{.bytes = Encode(request).byte_size() + framing_bytes, .sizes = SizesOf(request)};
     const absl::Status status = CheckOwnLimit(checked.bytes, checked.sizes, options_.max_message_bytes);
     if (!status.ok()) return status;
     return checked;

@@ -13,15 +13,20 @@
 
 namespace triad::client {
 
-// Fills `message`, which is empty. `timeout` > 0; infinite: none is sent.
-template <class Request, class Message>
-void EncodeItem(uint64_t request_id, const Request& request, absl::Duration timeout, Message& message) {
-  message.set_request_id(request_id);
-  Encode(request, *message.mutable_request());
-  if (timeout == absl::InfiniteDuration()) return;
-  absl::Duration rest;
-  message.mutable_timeout()->set_seconds(absl::IDivDuration(timeout, absl::Seconds(1), &rest));
-  message.mutable_timeout()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+// A `Message`, v1.AttendStreamRequest or v1.ForwardStreamRequest. Borrows as Encode. `timeout` > 0; infinite: none is
+// sent.
+template <class Message, class Request>
+MessageParts EncodeItem(uint64_t request_id, const Request& request, absl::Duration timeout) {
+  Message envelope;
+  envelope.set_request_id(request_id);
+  if (timeout != absl::InfiniteDuration()) {
+    absl::Duration rest;
+    envelope.mutable_timeout()->set_seconds(absl::IDivDuration(timeout, absl::Seconds(1), &rest));
+    envelope.mutable_timeout()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  }
+  MessageParts parts = Encode(request);
+  parts.WrapIn(envelope, Message::kRequestFieldNumber);
+  return parts;
 }
 
 // Bytes that an item has around its request at most: id (11), field and length of the request (11), timeout (2 + 18).

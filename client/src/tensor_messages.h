@@ -1,4 +1,4 @@
-// What the messages of Attend and Forward have in common: tensors, lengths, answers, errors of a stream's items.
+// What the messages of Attend and Forward have in common: lengths, answers, errors of a stream's items.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,7 @@
 
 namespace triad::client {
 
-// Whether tensors travel with their bytes, or without them for measuring.
-enum class Payload { kCopied, kLeftOut };
-
-void EncodeTensor(const TensorView& view, Payload payload, v1::Tensor& message);
 void EncodeLengths(const std::vector<int64_t>& lengths, v1::Lengths& message);
-
-// What a message grows by when the field holding `header`, which is `view` without its bytes, gets them.
-int64_t PayloadGrowth(const v1::Tensor& header, const TensorView& view);
 
 // Moves the bytes out of `message`. INTERNAL, naming `field`: they are not those of its shape.
 absl::StatusOr<Tensor> DecodeTensor(absl::string_view field, v1::Tensor&& message);

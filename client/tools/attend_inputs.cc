@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "client/tools/tensor_inputs.h"
+
 namespace triad::tools {
 
 absl::StatusOr<AttendInputs> AttendInputs::Load(const AttendFlags& flags) {
   AttendInputs inputs(flags);
   client::AttendRequest& request = inputs.request_;
-  TensorInputs& tensors = inputs.tensors_;
+  TensorInputs tensors(flags.dtype);
   absl::Status status;
   if (!flags.input.empty()) {
     status = tensors.OpenCollection(flags.input, {"query", "key", "value", "keep", "bias", "alibi_slopes", "sinks"});

@@ -3,12 +3,11 @@
 
 #include "absl/status/statusor.h"
 #include "client/tools/attend_flags.h"
-#include "client/tools/tensor_inputs.h"
 #include "triad/attend.h"
 
 namespace triad::tools {
 
-// A request and the memory that it borrows. Movable.
+// A request, which shares the memory it was read into.
 class AttendInputs {
  public:
   // Reads the files that `flags` name. Errors as TensorInputs'.
@@ -17,13 +16,12 @@ class AttendInputs {
   const client::AttendRequest& request() const { return request_; }
 
  private:
-  explicit AttendInputs(const AttendFlags& flags) : tensors_(flags.dtype), request_(flags.request) {
+  explicit AttendInputs(const AttendFlags& flags) : request_(flags.request) {
     request_.return_lse = flags.answer.wants_lse();
     request_.return_weights = flags.answer.wants_weights();
   }
 
-  TensorInputs tensors_;
-  client::AttendRequest request_;  // borrows from tensors_
+  client::AttendRequest request_;
 };
 
 }  // namespace triad::tools

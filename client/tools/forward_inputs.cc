@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "client/tools/tensor_inputs.h"
 
 namespace triad::tools {
 
 absl::StatusOr<ForwardInputs> ForwardInputs::Load(const ForwardFlags& flags) {
   ForwardInputs inputs(flags);
   client::ForwardRequest& request = inputs.request_;
-  TensorInputs& tensors = inputs.tensors_;
+  TensorInputs tensors(flags.dtype);
   const bool is_collection = absl::EndsWith(flags.input, ".safetensors");
   absl::Status status;
   if (is_collection) status = tensors.OpenCollection(flags.input, {"input", "context", "keep", "bias"});

@@ -3,7 +3,6 @@
 
 #include "absl/status/statusor.h"
 #include "client/tools/forward_flags.h"
-#include "client/tools/tensor_inputs.h"
 #include "triad/forward.h"
 
 namespace triad::tools {
@@ -17,13 +16,12 @@ class ForwardInputs {
   const client::ForwardRequest& request() const { return request_; }
 
  private:
-  explicit ForwardInputs(const ForwardFlags& flags) : tensors_(flags.dtype), request_(flags.request) {
+  explicit ForwardInputs(const ForwardFlags& flags) : request_(flags.request) {
     request_.return_lse = flags.answer.wants_lse();
     request_.return_weights = flags.answer.wants_weights();
   }
 
-  TensorInputs tensors_;
-  client::ForwardRequest request_;  // borrows from tensors_
+  client::ForwardRequest request_;
 };
 
 }  // namespace triad::tools

@@ -41,19 +41,33 @@ absl::Status TensorInputs::OpenCollection(const std::string& path, const std::ve
           absl::StrCat(path, ": '", name, "' is none of ", absl::StrJoin(known_names, ", "), "; rename or remove it"));
     }
   }
-  collection_ = *std::move(file);
+  collection_ = std::make_shared<const SafetensorsFile>(*std::move(file));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<TensorView>> TensorInputs::Find(const std::string& name, const std::string& path) {
+TensorInputs::Found TensorInputs::Own(Tensor tensor) {
+  const auto owner = std::make_shared<const Tensor>(std::move(tensor));
+  return {.view = owner->view(), .owner = owner};
+}
+
+client::TensorView TensorInputs::ToRequest(const Found& found) {
+  client::TensorView view = ToClient(found.view);
+  view.owner = found.owner;
+  return view;
+}
+
+absl::StatusOr<std::optional<TensorInputs::Found>> TensorInputs::Find(const std::string& name,
+                                                                      const std::string& path) {
   if (path.empty()) {
-    if (!collection_ || !collection_->view().contains(name)) return std::optional<TensorView>();
-    return collection_->view().Find(name);
+    if (collection_ == nullptr || !collection_->view().contains(name)) return std::optional<Found>();
+    const absl::StatusOr<TensorView> view = collection_->view().Find(name);
+    if (!view.ok()) return view.status();
+    return Found{.view = *view, .owner = collection_};
   }
   absl::StatusOr<Tensor> tensor = ReadNpy(path, {.accept_void_as_bf16 = dtype_ == DType::kBf16,
                                                  .accept_uint8_as_bool = name == "keep",
                                                  .convert_to_f32 = dtype_.has_value() && name != "keep"});
-  if (tensor.ok()) return tensors_.emplace_back(*std::move(tensor)).view();
+  if (tensor.ok()) return Own(*std::move(tensor));
   if (!absl::IsUnimplemented(tensor.status()) || dtype_ || name == "keep") return tensor.status();
   return absl::InvalidArgumentError(
       absl::StrCat(tensor.status().message(),
@@ -61,11 +75,11 @@ absl::StatusOr<std::optional<TensorView>> TensorInputs::Find(const std::string& 
                    "void for bfloat16"));
 }
 
-absl::StatusOr<TensorView> TensorInputs::Converted(const std::string& name, const TensorView& tensor) {
-  if (!dtype_ || tensor.dtype == *dtype_) return tensor;
-  absl::StatusOr<Tensor> converted = Convert(tensor, *dtype_);
+absl::StatusOr<TensorInputs::Found> TensorInputs::Converted(const std::string& name, const Found& tensor) {
+  if (!dtype_ || tensor.view.dtype == *dtype_) return tensor;
+  absl::StatusOr<Tensor> converted = Convert(tensor.view, *dtype_);
   if (!converted.ok()) return NamePath(converted.status(), name);
-  return tensors_.emplace_back(*std::move(converted)).view();
+  return Own(*std::move(converted));
 }
 
 absl::Status TensorInputs::Fill(const std::string& name, const std::string& path, client::TensorView& target) {
@@ -81,25 +95,25 @@ absl::Status TensorInputs::Fill(const std::string& name, const std::string& path
 
 absl::Status TensorInputs::FillFloats(const std::string& name, const std::string& path,
                                       std::optional<client::TensorView>& target) {
-  const absl::StatusOr<std::optional<TensorView>> found = Find(name, path);
+  const absl::StatusOr<std::optional<Found>> found = Find(name, path);
   if (!found.ok() || !*found) return found.status();
-  const absl::StatusOr<TensorView> converted = Converted(name, **found);
-  if (converted.ok()) target = ToClient(*converted);
+  const absl::StatusOr<Found> converted = Converted(name, **found);
+  if (converted.ok()) target = ToRequest(*converted);
   return converted.status();
 }
 
 absl::Status TensorInputs::FillOptional(const std::string& name, const std::string& path,
                                         std::optional<client::TensorView>& target) {
-  const absl::StatusOr<std::optional<TensorView>> found = Find(name, path);
-  if (found.ok() && *found) target = ToClient(**found);
+  const absl::StatusOr<std::optional<Found>> found = Find(name, path);
+  if (found.ok() && *found) target = ToRequest(**found);
   return found.status();
 }
 
 absl::Status TensorInputs::FillList(const std::string& name, std::vector<float>& values) {
   if (!values.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::optional<TensorView>> found = Find(name, /*path=*/"");
+  const absl::StatusOr<std::optional<Found>> found = Find(name, /*path=*/"");
   if (!found.ok() || !*found) return found.status();
-  const TensorView& list = **found;
+  const TensorView& list = (*found)->view;
   if (list.rank() != 1 || !IsFloat(list.dtype)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' must hold one number per head; was ", Name(list.dtype), " ", ToString(list.shape)));

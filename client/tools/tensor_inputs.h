@@ -1,6 +1,7 @@
 // The tensors that a command sends: files, read and converted.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 
 namespace triad::tools {
 
-// Owns what requests borrow from it. Movable; the borrowed views stay valid.
+// Reads what requests send; they share its memory.
 class TensorInputs {
  public:
   // `dtype`: what Fill and FillFloats convert to; unset: nothing is converted.
@@ -38,14 +39,21 @@ class TensorInputs {
   absl::Status FillList(const std::string& name, std::vector<float>& values);
 
  private:
+  // A tensor and what it lies in.
+  struct Found {
+    TensorView view;
+    std::shared_ptr<const void> owner;
+  };
+  static Found Own(Tensor tensor);
+  static client::TensorView ToRequest(const Found& found);
+
   // nullopt when neither file has the tensor.
-  absl::StatusOr<std::optional<TensorView>> Find(const std::string& name, const std::string& path);
+  absl::StatusOr<std::optional<Found>> Find(const std::string& name, const std::string& path);
   // `tensor`, converted where that is asked for and needed.
-  absl::StatusOr<TensorView> Converted(const std::string& name, const TensorView& tensor);
+  absl::StatusOr<Found> Converted(const std::string& name, const Found& tensor);
 
   std::optional<DType> dtype_;
-  std::optional<SafetensorsFile> collection_;
-  std::vector<Tensor> tensors_;  // what was read from .npy files or converted
+  std::shared_ptr<const SafetensorsFile> collection_;  // shared with requests; may be null
 };
 
 }  // namespace triad::tools

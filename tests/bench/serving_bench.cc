@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/src/attend_messages.h"
+#include "client/src/message_slices.h"
 #include "client/tools/bench/check_answers.h"
 #include "client/tools/bench/load_run.h"
 #include "client/tools/json_output.h"
@@ -86,9 +87,10 @@ std::string EchoReply(const Row& row) {
 }
 
 std::string EncodedRequest(const tools::RequestBuilder& builder, const tools::PlannedRequest& plan) {
-  v1::AttendRequest message;
-  client::Encode(builder.Attend(plan), message);
-  return message.SerializeAsString();
+  const client::AttendRequest request = builder.Attend(plan);
+  grpc::Slice bytes;
+  TRIAD_CHECK(client::ToByteBuffer(client::Encode(request)).DumpToSingleSlice(&bytes).ok(), "a valid message");
+  return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
 }
 
 // One row over one kind of address: two servers, three senders.

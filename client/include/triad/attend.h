@@ -41,7 +41,7 @@ struct Window {
   std::optional<int64_t> right = {};
 };
 
-// Borrows its tensors; the function that takes the request says until when.
+// Borrows its tensors, but for those that have an owner; the function that takes the request says until when.
 struct AttendRequest {
   TensorView query = {};  // [batch, q_len, heads, qk_head_dim] in kTokensHeads; kFloat32, kBfloat16 or kFloat16
   TensorView key = {};    // [batch, kv_len, kv_heads, qk_head_dim]; the type of query; kv_heads divides heads

@@ -37,8 +37,8 @@ namespace triad::client {
 //
 // Retries. By retry.h, within the deadline. A stream's items are not retried.
 //
-// Memory. Tensors of a request are borrowed, and copied once: into the message that protobuf serialises. An answer's
-// bytes are moved out of the message, not copied.
+// Memory. Tensors of a request are sent from where they lie if they have an owner, see tensor.h; else they are
+// borrowed, and copied once into what the transport sends. An answer's bytes are moved out of the message, not copied.
 //
 // Limits. A request is checked before it is sent: bytes against shapes, then the client's own max_message_bytes, then
 // the server's limits, which the first call asks the server for (one small call more; kept as long as the connection).
@@ -58,12 +58,12 @@ class Client {
   static absl::StatusOr<Client> Create(const ClientOptions& options = {});
   explicit Client(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
-  // Multi-head attention. Blocks until the answer is here. Borrows the request's tensors until it returns.
+  // Multi-head attention. Blocks until the answer is here. Borrows tensors without an owner until it returns.
   absl::StatusOr<AttendResponse> Attend(const AttendRequest& request, const CallOptions& options = {}) const {
     return connection_->Attend(request, options);
   }
 
-  // The same without blocking. The request's tensors are borrowed until `done` is called; the request itself is copied.
+  // The same without blocking. Tensors without an owner are borrowed until `done` is called; the request is copied.
   // `done` is called once, on a thread of gRPC's, never from within AttendAsync; it must not block, since gRPC has few
   // threads.
   void AttendAsync(const AttendRequest& request, const CallOptions& options, AttendCallback done) const {

@@ -15,8 +15,8 @@
 
 namespace triad::client {
 
-// Borrows its tensors; the function that takes the request says until when. What belongs to the model (scale, causal,
-// window, rotary embedding, ...) is the layer's own.
+// Borrows its tensors as AttendRequest does. What belongs to the model (scale, causal, window, rotary embedding, ...)
+// is the layer's own.
 struct ForwardRequest {
   std::string layer = {};                // its name
   std::optional<int64_t> version = {};   // unset: the highest that is loaded

@@ -38,8 +38,8 @@ class RequestStream {
 
   virtual ~RequestStream() = default;
 
-  // Sends one item under a name of the caller's, unique among the items that are in flight. The request is copied into
-  // the message; nothing is borrowed once Send returns.
+  // Sends one item under a name of the caller's, unique among the items that are in flight. Tensors without
+  // an owner are copied; nothing is borrowed once Send returns.
   // INVALID_ARGUMENT: the request, or an id that is in flight; nothing was sent. FAILED_PRECONDITION: after HalfClose.
   // UNAVAILABLE: the stream has ended; Finish says why.
   virtual absl::Status Send(uint64_t request_id, const Request& request, const ItemOptions& options) = 0;

@@ -1,8 +1,9 @@
-// Tensors as the client takes and gives them: views that borrow, and answers that own.
+// Tensors as the client takes and gives them: views that borrow or share, and answers that own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,35 +30,46 @@ absl::string_view Name(DataType dtype);
 // Extent of each dimension, outermost first.
 using Shape = std::vector<int64_t>;
 
-// Borrows a dense, row-major, little-endian array; the bytes may have any alignment. What is borrowed must stay as it
-// is until the function that took the view says it is done with it. Cheap to copy. Nothing is checked here: a call that
-// is given a view whose bytes do not match its shape returns INVALID_ARGUMENT.
+// A dense, row-major, little-endian array of somebody else's; the bytes may have any alignment. Cheap to copy. Nothing
+// is checked here: a call that is given a view whose bytes do not match its shape returns INVALID_ARGUMENT.
+//
+// Without an owner the array is borrowed: it must stay as it is until the function that took the view says it is done
+// with it, and sending copies it once. With an owner it is sent from where it lies:
+//
+//   auto keys = std::make_shared<std::vector<float>>(...);
+//   request.key = TensorView::Float32(*keys, {1, 4096, 8, 64}, keys);
 struct TensorView {
   DataType dtype = DataType::kFloat32;
   Shape shape = {};
   absl::Span<const std::byte> data = {};
+  // Set: keeps `data` alive, and whoever holds it lets `data` be as it is. A call holds it for as long as the transport
+  // reads from there, which after a cancel or a deadline may be longer than the call; so it may be let go of last, and
+  // what it owns destroyed, on a thread of gRPC's: the destructor must not block. (Small arrays are copied even so.)
+  std::shared_ptr<const void> owner = nullptr;
 
-  static TensorView Float32(absl::Span<const float> values, Shape shape) {
-    return Of(DataType::kFloat32, values, std::move(shape));
+  static TensorView Float32(absl::Span<const float> values, Shape shape, std::shared_ptr<const void> owner = nullptr) {
+    return Of(DataType::kFloat32, values, std::move(shape), std::move(owner));
   }
   // `bits` holds bfloat16 bit patterns.
-  static TensorView Bfloat16(absl::Span<const uint16_t> bits, Shape shape) {
-    return Of(DataType::kBfloat16, bits, std::move(shape));
+  static TensorView Bfloat16(absl::Span<const uint16_t> bits, Shape shape,
+                             std::shared_ptr<const void> owner = nullptr) {
+    return Of(DataType::kBfloat16, bits, std::move(shape), std::move(owner));
   }
   // `bits` holds binary16 bit patterns.
-  static TensorView Float16(absl::Span<const uint16_t> bits, Shape shape) {
-    return Of(DataType::kFloat16, bits, std::move(shape));
+  static TensorView Float16(absl::Span<const uint16_t> bits, Shape shape, std::shared_ptr<const void> owner = nullptr) {
+    return Of(DataType::kFloat16, bits, std::move(shape), std::move(owner));
   }
   // A byte each, 0 = false.
-  static TensorView Bool(absl::Span<const uint8_t> values, Shape shape) {
-    return Of(DataType::kBool, values, std::move(shape));
+  static TensorView Bool(absl::Span<const uint8_t> values, Shape shape, std::shared_ptr<const void> owner = nullptr) {
+    return Of(DataType::kBool, values, std::move(shape), std::move(owner));
   }
 
  private:
   template <class T>
-  static TensorView Of(DataType dtype, absl::Span<const T> values, Shape shape) {
+  static TensorView Of(DataType dtype, absl::Span<const T> values, Shape shape, std::shared_ptr<const void> owner) {
     return {dtype, std::move(shape),
-            absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T))};
+            absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(T)),
+            std::move(owner)};
   }
 };
 
@@ -77,6 +89,10 @@ class Tensor {
   }
   // Borrows from this tensor.
   TensorView view() const { return {dtype_, shape_, data()}; }
+  // Shares `tensor`, so that an answer can be sent on without a copy.
+  static TensorView Share(const std::shared_ptr<const Tensor>& tensor) {
+    return {tensor->dtype_, tensor->shape_, tensor->data(), tensor};
+  }
 
   // The elements in place. Empty unless dtype() is kFloat32.
   absl::Span<const float> float32() const;

@@ -64,17 +64,19 @@ absl::StatusOr<RequestBuilder> RequestBuilder::Create(const Workload& workload, 
   }
   RequestBuilder builder(workload);
   Random random(kContentSeed);
-  builder.numbers_.resize(static_cast<size_t>((kPeriod + *elements) * element_bytes));
+  std::vector<std::byte> numbers(static_cast<size_t>((kPeriod + *elements) * element_bytes));
   for (int64_t i = 0; i < kPeriod; ++i) {
-    StoreElement(builder.numbers_.data() + i * element_bytes, workload.dtype, random.Deviate());
+    StoreElement(numbers.data() + i * element_bytes, workload.dtype, random.Deviate());
   }
-  RepeatPeriod(element_bytes, builder.numbers_);
+  RepeatPeriod(element_bytes, numbers);
+  builder.numbers_ = std::make_shared<const std::vector<std::byte>>(std::move(numbers));
   if (workload.keep < 1) {
-    builder.keep_.resize(static_cast<size_t>(kPeriod + *mask));
+    std::vector<std::byte> keep(static_cast<size_t>(kPeriod + *mask));
     for (int64_t i = 0; i < kPeriod; ++i) {
-      builder.keep_[static_cast<size_t>(i)] = random.Unit() < workload.keep ? std::byte{1} : std::byte{0};
+      keep[static_cast<size_t>(i)] = random.Unit() < workload.keep ? std::byte{1} : std::byte{0};
     }
-    RepeatPeriod(1, builder.keep_);
+    RepeatPeriod(1, keep);
+    builder.keep_ = std::make_shared<const std::vector<std::byte>>(std::move(keep));
   }
   return builder;
 }
@@ -84,15 +86,16 @@ client::TensorView RequestBuilder::Numbers(uint64_t seed, uint64_t role, client:
   const int64_t start = Random(seed + role).Below(kPeriod) * bytes;
   for (const int64_t extent : shape) bytes *= extent;
   return {ToClient(workload_.dtype), std::move(shape),
-          absl::MakeConstSpan(numbers_.data() + start, static_cast<size_t>(bytes))};
+          absl::MakeConstSpan(numbers_->data() + start, static_cast<size_t>(bytes)), numbers_};
 }
 
 std::optional<client::TensorView> RequestBuilder::Keep(const PlannedRequest& plan) const {
-  if (keep_.empty()) return std::nullopt;
+  if (keep_ == nullptr) return std::nullopt;
   const int64_t start = Random(plan.seed + kKeep).Below(kPeriod);
   return client::TensorView{client::DataType::kBool,
                             {1, 1, plan.tokens, plan.kv_len},
-                            absl::MakeConstSpan(keep_.data() + start, static_cast<size_t>(plan.tokens * plan.kv_len))};
+                            absl::MakeConstSpan(keep_->data() + start, static_cast<size_t>(plan.tokens * plan.kv_len)),
+                            keep_};
 }
 
 client::AttendRequest RequestBuilder::Attend(const PlannedRequest& plan) const {

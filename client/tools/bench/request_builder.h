@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,7 @@ class RequestBuilder {
 
   const Workload& workload() const { return workload_; }
 
-  // For plans no longer than `longest`, of the workload's kind. The views borrow from this.
+  // For plans no longer than `longest`, of the workload's kind. The views share memory with this.
   client::AttendRequest Attend(const PlannedRequest& plan) const;
   client::ForwardRequest Forward(const PlannedRequest& plan) const;
 
@@ -37,8 +38,10 @@ class RequestBuilder {
   std::optional<client::TensorView> Keep(const PlannedRequest& plan) const;
 
   const Workload workload_;
-  std::vector<std::byte> numbers_;  // normal deviates of workload_.dtype, repeating with period kPeriod
-  std::vector<std::byte> keep_;     // bytes 0 and 1, repeating likewise; empty: no mask
+  // Owned by requests too, which are sent from where they lie.
+  using Array = std::shared_ptr<const std::vector<std::byte>>;
+  Array numbers_;  // normal deviates of workload_.dtype, repeating with period kPeriod
+  Array keep_;     // bytes 0 and 1, repeating likewise; null: no mask
 };
 
 }  // namespace triad::tools

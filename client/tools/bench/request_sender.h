@@ -36,7 +36,7 @@ class RequestSender {
   virtual absl::Status Send(const PlannedRequest& request, ReplyCallback done) = 0;
 };
 
-// Each request a unary call with `timeout`. `builder` outlives the sender and its calls.
+// Each request a unary call with `timeout`. `builder` outlives the sender.
 std::unique_ptr<RequestSender> MakeUnarySender(client::Client client, const RequestBuilder& builder,
                                                absl::Duration timeout);
 

@@ -42,7 +42,7 @@ class LimitCheckingConnectionTest : public ::testing::Test {
   void SetServerLimit(int64_t max_message_bytes) { fake_->info->limits.max_message_bytes = max_message_bytes; }
 
   const SmallProblem problem_{};
-  const int64_t bytes_ = EncodedBytes(problem_.Request());
+  const int64_t bytes_ = Encode(problem_.Request()).byte_size();
   const std::shared_ptr<FakeRuntime> runtime_ = std::make_shared<FakeRuntime>();
   const std::shared_ptr<FakeConnection> fake_ = std::make_shared<FakeConnection>();
 };

@@ -2,12 +2,16 @@
 
 #include <utility>
 
+#include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "tests/unit/client/fake_connection.h"
 #include "tests/unit/client/message_content.h"
 #include "triad/retry.h"
 
 namespace triad::client {
 namespace {
+
+using google::protobuf::util::MessageDifferencer;
 
 // Each stream's answer and message.
 template <class AnswerType, class MessageType>
@@ -20,6 +24,26 @@ class StreamMessagesTest : public ::testing::Test {};
 using BothStreams = ::testing::Types<AnswerAndMessage<AttendAnswer, v1::AttendStreamResponse>,
                                      AnswerAndMessage<ForwardAnswer, v1::ForwardStreamResponse>>;
 TYPED_TEST_SUITE(StreamMessagesTest, BothStreams);
+
+TEST(EncodeItemTest, AnItemIsItsRequestWithAnIdAndATimeout) {
+  const SmallProblem problem{};
+  const AttendRequest request = problem.Request();
+  const auto item = Parsed<v1::AttendStreamRequest>(
+      EncodeItem<v1::AttendStreamRequest>(/*request_id=*/7, request, absl::Milliseconds(2500)));
+  EXPECT_EQ(item.request_id(), 7);
+  EXPECT_EQ(item.timeout().seconds(), 2);
+  EXPECT_EQ(item.timeout().nanos(), 500'000'000);
+  EXPECT_TRUE(MessageDifferencer::Equals(item.request(), Parsed<v1::AttendRequest>(Encode(request))));
+}
+
+TEST(EncodeItemTest, AnItemOfAForwardMayHaveNoTimeout) {
+  const SmallProblem problem{};
+  const ForwardRequest request = problem.HiddenStates();
+  const auto item = Parsed<v1::ForwardStreamRequest>(
+      EncodeItem<v1::ForwardStreamRequest>(/*request_id=*/0, request, absl::InfiniteDuration()));
+  EXPECT_FALSE(item.has_timeout());
+  EXPECT_TRUE(MessageDifferencer::Equals(item.request(), Parsed<v1::ForwardRequest>(Encode(request))));
+}
 
 TYPED_TEST(StreamMessagesTest, AnAnswerBringsItsIdAndTensors) {
   typename TypeParam::Message message;

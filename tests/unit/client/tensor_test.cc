@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,25 @@ TEST(TensorTest, ViewsBorrowTheirValues) {
   EXPECT_EQ(view.data.data(), reinterpret_cast<const std::byte*>(values.data()));
   EXPECT_EQ(view.data.size(), 8);
   EXPECT_THAT(view.shape, ElementsAre(2, 1));
+}
+
+TEST(TensorTest, ViewsHoldTheirOwner) {
+  auto values = std::make_shared<const std::vector<uint16_t>>(3);
+  const std::weak_ptr<const std::vector<uint16_t>> watched = values;
+  {
+    const TensorView view = TensorView::Float16(*values, {3}, values);
+    values.reset();
+    EXPECT_FALSE(watched.expired());
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(TensorTest, AnAnswerCanBeSharedWithoutACopy) {
+  const auto answer = std::make_shared<const Tensor>(Owned<float>(DataType::kFloat32, {1.5F, -2}));
+  const TensorView view = Tensor::Share(answer);
+  EXPECT_EQ(view.data.data(), answer->data().data());
+  EXPECT_EQ(view.shape, answer->shape());
+  EXPECT_EQ(view.owner, answer);
 }
 
 TEST(TensorTest, OnlyFloat32IsReadInPlace) {
