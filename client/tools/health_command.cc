@@ -32,7 +32,7 @@ int RunHealth(const HealthFlags& flags, const World& world) {
   const auto connection = world.connect(flags.connection.client_options());
   if (!connection.ok()) return PrintError(connection.status(), flags.connection.target, kExitUsage, world);
   const auto health = client::Client(*connection).CheckHealth(flags.service, flags.connection.call_options());
-  if (!health.ok()) return PrintError(health.status(), flags.connection.target, kExitFailed, world);
+  if (!health.ok()) return PrintError(health.status(), flags.connection.target, ExitCodeOf(health.status()), world);
   if (flags.connection.json) {
     PrintJson({{"service", flags.service}, {"status", Name(*health)}}, world.out);
   } else {

@@ -38,7 +38,7 @@ int RunInfo(const ConnectionFlags& flags, const World& world) {
   const auto connection = world.connect(flags.client_options());
   if (!connection.ok()) return PrintError(connection.status(), flags.target, kExitUsage, world);
   const auto info = client::Client(*connection).GetServerInfo(flags.call_options());
-  if (!info.ok()) return PrintError(info.status(), flags.target, kExitFailed, world);
+  if (!info.ok()) return PrintError(info.status(), flags.target, ExitCodeOf(info.status()), world);
   if (flags.json) {
     PrintJson(InfoJson(*info), world.out);
   } else {

@@ -107,7 +107,7 @@ int Run(Action action, const LayersFlags& flags, const World& world) {
   const auto connection = world.connect(flags.connection.client_options());
   if (!connection.ok()) return PrintError(connection.status(), target, kExitUsage, world);
   const absl::Status status = action(client::Client(*connection), flags, world.out);
-  return status.ok() ? kExitOk : PrintError(status, target, kExitFailed, world);
+  return status.ok() ? kExitOk : PrintError(status, target, ExitCodeOf(status), world);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ int RunTensorCall(const Flags& flags, const World& world, Call call) {
   const Time start = RealClock().Now();
   const auto response = call(client::Client(*connection), inputs->request(), flags.connection.call_options());
   const absl::Duration round_trip = absl::FromChrono(RealClock().Now() - start);
-  if (!response.ok()) return fail(response.status(), kExitFailed);
+  if (!response.ok()) return fail(response.status(), ExitCodeOf(response.status()));
 
   progress->Enter("writing the answer");
   const Answer answer = ReadAnswer(*response, flags.answer);

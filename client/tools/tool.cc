@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 the call failed, its answer could not be written, or the server is not serving;\n"
-    "2 the command line or a file it names is at fault, and nothing was sent.";
+    "2 the command line or a file it names is at fault, by the tool's judgement or the server's.";
 
 // What to change, for errors whose message cannot know.
 std::string Hint(absl::StatusCode code, const std::string& target) {
@@ -61,6 +61,8 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   }
   return exit_code;
 }
+
+int ExitCodeOf(const absl::Status& error) { return absl::IsInvalidArgument(error) ? kExitUsage : kExitFailed; }
 
 int PrintError(const absl::Status& status, const std::string& target, int exit_code, const World& world) {
   world.err << "triad: " << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";

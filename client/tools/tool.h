@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace triad::tools {
 // Exit codes, part of the tool's contract.
 constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;  // the call failed, its answer could not be written, or the server is not serving
-constexpr int kExitUsage = 2;   // the command line or a file it names is at fault; nothing was sent
+constexpr int kExitUsage = 2;   // the command line or a file it names is at fault, or the server says that it is
 
 // Everything a command touches; a test gives streams and a connection of its own.
 struct World {
@@ -25,10 +26,15 @@ struct World {
   std::ostream& err;
   bool show_progress = false;  // err is a terminal
   std::function<absl::StatusOr<std::shared_ptr<client::Connection>>(const client::ClientOptions&)> connect;
+  // Once called, an interrupt (Ctrl-C) requests a stop of what it returned and no longer ends the process. Null: never.
+  std::function<std::stop_token()> catch_interrupt = nullptr;
 };
 
 // Runs `triad` with the command line `arguments`, the program's name not among them. Returns the exit code.
 int RunTriad(std::vector<std::string> arguments, const World& world);
+
+// For a call that failed: INVALID_ARGUMENT, which is the request's fault and so the user's, as for a command line.
+int ExitCodeOf(const absl::Status& error);
 
 // Prints why a command failed, and what to change where that is known. Returns `exit_code`.
 int PrintError(const absl::Status& status, const std::string& target, int exit_code, const World& world);

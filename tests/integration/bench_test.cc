@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,11 @@ class BenchTest : public ::testing::Test {
     arguments.insert(arguments.begin(), {"bench", "--warmup", "0s", "--target", target});
     out_.str("");
     err_.str("");
-    const World world = {.out = out_, .err = err_, .show_progress = false, .connect = client::MakeConnection};
+    const World world = {
+        .out = out_, .err = err_, .show_progress = false, .connect = client::MakeConnection, .catch_interrupt = [this] {
+          if (interrupted_) interrupt_.request_stop();
+          return interrupt_.get_token();
+        }};
     return RunTriad(std::move(arguments), world);
   }
   int Run(std::vector<std::string> arguments) { return Run(std::move(arguments), server_.target()); }
@@ -50,6 +55,8 @@ class BenchTest : public ::testing::Test {
   }
 
   TestServer server_{Options()};
+  bool interrupted_ = false;  // as soon as the runs begin
+  std::stop_source interrupt_;
   std::ostringstream out_;
   std::ostringstream err_;
 };
@@ -154,8 +161,23 @@ TEST_F(BenchTest, RefusalsAreCountedByCodeAndFailOnlyWhenNothingElseCame) {
   EXPECT_GT(level["codes"]["OK"]["count"], 0);
   EXPECT_GT(level["codes"]["INVALID_ARGUMENT"]["count"], 0);
   EXPECT_EQ(level["codes"]["OK"]["count"].get<int>() + level["codes"]["INVALID_ARGUMENT"]["count"].get<int>(), 40);
-  EXPECT_EQ(Run({"--tokens", "200", "--requests", "5"}, narrow.target()), kExitFailed);
-  EXPECT_THAT(err_.str(), HasSubstr("no request was answered with a result; the first:"));
+  EXPECT_EQ(Run({"--tokens", "200", "--requests", "5"}, narrow.target()), kExitUsage) << "as a wrong command line";
+  EXPECT_THAT(err_.str(), HasSubstr("INVALID_ARGUMENT: no request was answered with a result; the first:"));
+  EXPECT_THAT(out_.str(), HasSubstr("from due     none\n"));
+}
+
+TEST_F(BenchTest, AnInterruptEndsTheRunsAndPrintsWhatThereIs) {
+  interrupted_ = true;
+  for (const char* load : {"--concurrency", "--rate"}) {
+    EXPECT_EQ(Run({load, "1:3:1", "--duration", "10h", "--json"}), kExitFailed);
+    EXPECT_THAT(err_.str(), HasSubstr("CANCELLED: interrupted"));
+    const Json levels = Json::parse(out_.str())["levels"];
+    ASSERT_EQ(levels.size(), 1u) << "the others were left out";
+    EXPECT_EQ(levels[0]["interrupted"], true);
+    EXPECT_EQ(levels[0]["latency"]["p50_ns"], nullptr);
+  }
+  EXPECT_EQ(Run({"--find-max", "--slo", "p99=1s", "--duration", "10h"}), kExitFailed);
+  EXPECT_THAT(out_.str(), HasSubstr("interrupted"));
 }
 
 TEST_F(BenchTest, ASearchWithoutAnAnswerFails) {

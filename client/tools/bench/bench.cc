@@ -119,7 +119,8 @@ LoadPlan Bench::PlanOf(const LoadLevel& level) const {
   LoadPlan plan{.requests = NewRequests(),
                 .max_requests = config_.max_requests,
                 .concurrency = level.concurrency,
-                .max_in_flight = config_.max_in_flight};
+                .max_in_flight = config_.max_in_flight,
+                .stop = stop_};
   if (level.concurrency > 0) {
     plan.duration = config_.duration;
   } else if (level.stages.empty()) {
@@ -134,7 +135,8 @@ LoadPlan Bench::PlanOf(const LoadLevel& level) const {
 LoadPlan Bench::WarmupPlan(const LoadLevel& level) const {
   return {.requests = NewRequests(),
           .concurrency = level.concurrency > 0 ? level.concurrency : kWarmupConcurrency,
-          .duration = config_.warmup};
+          .duration = config_.warmup,
+          .stop = stop_};
 }
 
 absl::Status Bench::RunPlan(LoadPlan plan, RunRecorder& recorder, AnswerSample& sample, TraceWriter* trace) const {
@@ -180,7 +182,8 @@ absl::StatusOr<LevelReport> Bench::RunLevel(const LoadLevel& level, const Notice
   }
   notice([label = level.label] { return absl::StrCat(label, "  checking answers"); });
   const bool is_open = level.concurrency == 0;
-  LevelReport report{.label = level.label, .is_open = is_open, .result = recorder->Result()};
+  LevelReport report{
+      .label = level.label, .is_open = is_open, .is_interrupted = stop_.stop_requested(), .result = recorder->Result()};
   report.check = CheckAnswers(sample.Take(), *builder_, clients_);
   if (is_open) report.generator = CheckGenerator(report.result, options);
   return report;
@@ -193,6 +196,10 @@ absl::Status Bench::RunSearch(const Notice& notice, BenchReport& report) const {
   while (const std::optional<double> rate = search.next()) {
     auto level = RunLevel(ConstantRate(*rate, config_.duration), notice);
     if (!level.ok()) return level.status();
+    if (level->is_interrupted) {
+      report.levels.push_back(*std::move(level));
+      break;
+    }
     const RunResult& result = level->result;
     const bool kept_up = level->generator.ok();
     const bool met = kept_up && config_.slo->IsMet(result.within_slo, result.due());
@@ -207,7 +214,8 @@ absl::Status Bench::RunSearch(const Notice& notice, BenchReport& report) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BenchReport> Bench::Run(const Notice& notice) {
+absl::StatusOr<BenchReport> Bench::Run(const Notice& notice, std::stop_token stop) {
+  stop_ = std::move(stop);
   BenchReport report{.setup = Setup(), .slo = config_.slo};
   if (absl::Status status = WarmUp(notice); !status.ok()) return status;
   if (config_.find_max) {
@@ -218,6 +226,7 @@ absl::StatusOr<BenchReport> Bench::Run(const Notice& notice) {
     auto done = RunLevel(level, notice);
     if (!done.ok()) return done.status();
     report.levels.push_back(*std::move(done));
+    if (report.levels.back().is_interrupted) break;
   }
   return report;
 }

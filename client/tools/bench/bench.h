@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,9 @@ class Bench {
   // stream than the server reads.
   static absl::StatusOr<std::unique_ptr<Bench>> Create(BenchConfig config, const Connect& connect, Clock& clock);
 
-  // All runs, one after another. Blocks. Errors: a stream could not be opened, the trace not be written.
-  absl::StatusOr<BenchReport> Run(const Notice& notice);
+  // All runs, one after another. Blocks. A `stop` ends the run that is going on once what it has sent is answered, and
+  // leaves out the rest. Once only. Errors: a stream could not be opened, the trace not be written.
+  absl::StatusOr<BenchReport> Run(const Notice& notice, std::stop_token stop = {});
 
  private:
   Bench(BenchConfig config, Clock& clock) : config_(std::move(config)), clock_(clock) {}
@@ -57,6 +59,7 @@ class Bench {
 
   BenchConfig config_;  // workload's widths are filled in by Create
   Clock& clock_;
+  std::stop_token stop_;                     // Run's
   std::vector<client::Client> clients_;      // by target
   std::vector<client::ServerInfo> servers_;  // by target
   std::optional<RequestBuilder> builder_;    // set by Create

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -23,7 +24,8 @@ absl::StatusOr<BenchReport> MakeRuns(const BenchConfig& config, const World& wor
   auto bench = Bench::Create(config, world.connect, RealClock());
   if (!bench.ok()) return bench.status();
   Progress progress(world.err, world.show_progress);
-  return (*bench)->Run([&progress](std::function<std::string()> stage) { progress.Enter(std::move(stage)); });
+  return (*bench)->Run([&progress](std::function<std::string()> stage) { progress.Enter(std::move(stage)); },
+                       world.catch_interrupt ? world.catch_interrupt() : std::stop_token());
 }
 
 absl::Status Publish(const BenchReport& report, const BenchFlags& flags, std::ostream& out) {
@@ -43,10 +45,10 @@ int RunBench(const BenchFlags& flags, const World& world) {
   const auto config = ToConfig(flags);
   if (!config.ok()) return PrintError(config.status(), targets, kExitUsage, world);
   const auto report = MakeRuns(*config, world);
-  if (!report.ok()) return PrintError(report.status(), targets, kExitFailed, world);
+  if (!report.ok()) return PrintError(report.status(), targets, ExitCodeOf(report.status()), world);
   absl::Status status = Verdict(*report);
   status.Update(Publish(*report, flags, world.out));
-  return status.ok() ? kExitOk : PrintError(status, targets, kExitFailed, world);
+  return status.ok() ? kExitOk : PrintError(status, targets, ExitCodeOf(status), world);
 }
 
 }  // namespace

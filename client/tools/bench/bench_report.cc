@@ -17,6 +17,10 @@ int64_t Failures(const RunResult& result) { return result.answered() - result.su
 
 void PrintHistogram(const std::string& name, const LatencyHistogram& histogram, std::ostream& out) {
   out << absl::StrFormat("  %-12s", name);
+  if (histogram.empty()) {
+    out << " none\n";
+    return;
+  }
   for (const NamedShare& share : kReportedShares) {
     out << absl::StrFormat(" %8s", ShortDuration(histogram.Percentile(share.share)));
   }
@@ -44,8 +48,8 @@ void PrintCodes(const RunResult& result, std::ostream& out) {
 
 void PrintLevel(const LevelReport& level, const std::optional<ServiceLevel>& slo, std::ostream& out) {
   const RunResult& r = level.result;
-  out << absl::StrFormat("%s: %d results in %s, %.1f/s\n\n", level.label, r.succeeded(), ShortDuration(r.elapsed),
-                         r.throughput());
+  out << absl::StrFormat("%s: %d results in %s, %.1f/s%s\n\n", level.label, r.succeeded(), ShortDuration(r.elapsed),
+                         r.throughput(), level.is_interrupted ? ", interrupted" : "");
   out << absl::StrFormat("%-14s", "latency");
   for (const NamedShare& share : kReportedShares) out << absl::StrFormat(" %8s", share.name);
   out << absl::StrFormat(" %8s %8s   (percentiles within %.1f %%)\n", "max", "mean",
@@ -84,15 +88,14 @@ void PrintTable(const BenchReport& report, std::ostream& out) {
     const RunResult& r = level.result;
     out << absl::StrFormat("%-*s %10.1f", columns, level.label, r.throughput());
     for (const double share : {0.5, 0.9, 0.99, 0.999, 0.9999, 1.0}) {
-      out << absl::StrFormat(" %8s", ShortDuration(r.latency.Percentile(share)));
+      out << absl::StrFormat(" %8s", ShortPercentile(r.latency, share));
     }
-    out << absl::StrFormat(" %8s %8s", ShortDuration(r.queue.Percentile(0.5)),
-                           ShortDuration(r.compute.Percentile(0.5)));
+    out << absl::StrFormat(" %8s %8s", ShortPercentile(r.queue, 0.5), ShortPercentile(r.compute, 0.5));
     out << absl::StrFormat(" %8d %6d %7d", Failures(r), r.late, r.dropped);
     if (report.slo) {
       out << absl::StrFormat("  %10.1f  %s", r.goodput(), report.slo->IsMet(r.within_slo, r.due()) ? "met" : "missed");
     }
-    out << "\n";
+    out << (level.is_interrupted ? "  interrupted\n" : "\n");
   }
 }
 
@@ -118,14 +121,16 @@ std::pair<RunResult, CheckReport> Totals(const BenchReport& report) {
 
 // -- For machines ----------------------------------------------------------------------------------------------------
 
+// All null where nothing was recorded.
 Json HistogramJson(const LatencyHistogram& histogram) {
+  const auto ns = [&](Duration duration) { return histogram.empty() ? Json() : Json(duration.count()); };
   Json json;
   for (const NamedShare& share : kReportedShares) {
-    json[absl::StrCat(share.name, "_ns")] = histogram.Percentile(share.share).count();
+    json[absl::StrCat(share.name, "_ns")] = ns(histogram.Percentile(share.share));
   }
-  json["max_ns"] = histogram.max().count();
-  json["mean_ns"] = histogram.mean().count();
-  json["min_ns"] = histogram.min().count();
+  json["max_ns"] = ns(histogram.max());
+  json["mean_ns"] = ns(histogram.mean());
+  json["min_ns"] = ns(histogram.min());
   return json;
 }
 
@@ -145,6 +150,7 @@ Json SeriesJson(const TimeSeries& series) {
 Json LevelJson(const LevelReport& level, const std::optional<ServiceLevel>& slo) {
   const RunResult& r = level.result;
   Json json = {{"level", level.label},
+               {"interrupted", level.is_interrupted},
                {"elapsed_ns", r.elapsed.count()},
                {"results", r.succeeded()},
                {"results_per_second", r.throughput()},
@@ -188,6 +194,9 @@ absl::Status Verdict(const BenchReport& report) {
   const auto [answers, check] = Totals(report);
   if (check.wrong > 0) {
     return absl::DataLossError(absl::StrCat(check.wrong, " sampled answers are wrong; the first: ", check.first_wrong));
+  }
+  for (const LevelReport& level : report.levels) {
+    if (level.is_interrupted) return absl::CancelledError("interrupted; the report is of what had been answered");
   }
   if (answers.succeeded() == 0) {
     for (size_t code = 0; code < kStatusCodes; ++code) {
@@ -253,19 +262,22 @@ std::string ReportCsv(const BenchReport& report) {
     for (const NamedShare& share : kReportedShares) absl::StrAppend(&csv, ",", name, "_", share.name, "_ns");
     absl::StrAppend(&csv, ",", name, "_max_ns,", name, "_mean_ns");
   }
-  absl::StrAppend(&csv, ",checked_right,checked_wrong,unchecked\n");
+  absl::StrAppend(&csv, ",checked_right,checked_wrong,unchecked,interrupted\n");
   for (const LevelReport& level : report.levels) {
     const RunResult& r = level.result;
     absl::StrAppend(&csv, level.label, ",", r.elapsed.count(), ",", r.due(), ",", r.sent, ",");
     absl::StrAppend(&csv, r.late, ",", r.dropped, ",", r.succeeded(), ",", Failures(r), ",", r.throughput(), ",");
     absl::StrAppend(&csv, report.slo ? absl::StrCat(r.within_slo, ",", r.goodput()) : ",");
     for (const auto& [name, histogram] : histograms(r)) {
-      for (const NamedShare& share : kReportedShares) {
-        absl::StrAppend(&csv, ",", histogram->Percentile(share.share).count());
-      }
-      absl::StrAppend(&csv, ",", histogram->max().count(), ",", histogram->mean().count());
+      const auto append = [&csv, empty = histogram->empty()](Duration duration) {
+        absl::StrAppend(&csv, ",", empty ? "" : absl::StrCat(duration.count()));
+      };
+      for (const NamedShare& share : kReportedShares) append(histogram->Percentile(share.share));
+      append(histogram->max());
+      append(histogram->mean());
     }
-    absl::StrAppend(&csv, ",", level.check.right, ",", level.check.wrong, ",", level.check.unchecked, "\n");
+    absl::StrAppend(&csv, ",", level.check.right, ",", level.check.wrong, ",", level.check.unchecked, ",",
+                    level.is_interrupted ? 1 : 0, "\n");
   }
   return csv;
 }

@@ -17,8 +17,9 @@ namespace triad::tools {
 
 // One run.
 struct LevelReport {
-  std::string label;     // as LoadLevel's
-  bool is_open = false;  // sent by a schedule: there may be late and dropped ones
+  std::string label;            // as LoadLevel's
+  bool is_open = false;         // sent by a schedule: there may be late and dropped ones
+  bool is_interrupted = false;  // by the user, before its end
   RunResult result;
   CheckReport check;
   absl::Status generator;  // CheckGenerator's
@@ -47,9 +48,9 @@ inline constexpr NamedShare kReportedShares[] = {{"p50", 0.5},  {"p75", 0.75},  
 // "RESOURCE_EXHAUSTED", for an index into RunResult::codes.
 std::string CodeName(size_t code);
 
-// Why the command fails although it ran to its end: wrong answers, a load generator that could not keep up (a search
-// takes that as an answer), not one result, or a search without one. OK otherwise: errors of the server and a missed
-// SLO are results.
+// Why the command fails although it has a report: wrong answers, an interrupt, a load generator that could not keep up
+// (a search takes that as an answer), not one result, or a search without one. OK otherwise: errors of the server and a
+// missed SLO are results.
 absl::Status Verdict(const BenchReport& report);
 
 // For people: one level in full, several in a table.
@@ -57,7 +58,7 @@ void PrintReport(const BenchReport& report, std::ostream& out);
 
 Json ReportJson(const BenchReport& report);
 
-// A line of names, then one for each level. Durations are in nanoseconds.
+// A line of names, then one for each level. Durations are in nanoseconds; empty where nothing was answered.
 std::string ReportCsv(const BenchReport& report);
 
 // One page that needs nothing else: distribution of latency, throughput and errors over time, as SVG.

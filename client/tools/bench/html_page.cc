@@ -59,12 +59,10 @@ void AppendSummary(std::string& html, const BenchReport& report) {
   for (const LevelReport& level : report.levels) {
     const RunResult& r = level.result;
     std::vector<std::string> cells = {level.label, absl::StrFormat("%.1f", r.throughput())};
-    for (const NamedShare& share : kReportedShares) {
-      cells.push_back(ShortDuration(r.latency.Percentile(share.share)));
-    }
-    cells.push_back(ShortDuration(r.latency.max()));
-    cells.push_back(ShortDuration(r.queue.Percentile(0.5)));
-    cells.push_back(ShortDuration(r.compute.Percentile(0.5)));
+    for (const NamedShare& share : kReportedShares) cells.push_back(ShortPercentile(r.latency, share.share));
+    cells.push_back(r.latency.empty() ? "-" : ShortDuration(r.latency.max()));
+    cells.push_back(ShortPercentile(r.queue, 0.5));
+    cells.push_back(ShortPercentile(r.compute, 0.5));
     for (const int64_t count : {r.answered() - r.succeeded(), r.late, r.dropped}) cells.push_back(absl::StrCat(count));
     if (report.slo) {
       cells.push_back(absl::StrFormat("%.1f", r.goodput()));
@@ -155,11 +153,12 @@ Chart ErrorChart(const RunResult& r) {
 
 void AppendLevel(std::string& html, const LevelReport& level) {
   const RunResult& r = level.result;
-  absl::StrAppend(&html, "<h2>", EscapeHtml(level.label), "</h2>\n");
+  absl::StrAppend(&html, "<h2>", EscapeHtml(level.label), level.is_interrupted ? ", interrupted" : "", "</h2>\n");
   if (!level.generator.ok()) {
     absl::StrAppend(&html, "<p class=\"bad\">", EscapeHtml(std::string(level.generator.message())), "</p>\n");
   }
-  html += ToSvg(DistributionChart(r)) + ToSvg(ThroughputChart(r)) + ToSvg(ErrorChart(r));
+  html += r.latency.empty() ? "<p>No results.</p>\n" : ToSvg(DistributionChart(r));
+  html += ToSvg(ThroughputChart(r)) + ToSvg(ErrorChart(r));
   html += "<table>\n" + Row({"code", "answers", "first message"}, "th");
   for (size_t code = 0; code < kStatusCodes; ++code) {
     if (r.codes[code].count == 0) continue;

@@ -24,6 +24,7 @@ class LatencyHistogram {
   void Record(Duration value);
 
   int64_t count() const { return count_; }
+  bool empty() const { return count_ == 0; }
   // Exact; zero when nothing was recorded.
   Duration min() const { return min_; }
   Duration max() const { return max_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -20,6 +21,7 @@ class LoadRun {
         max_requests_(plan.max_requests),
         max_in_flight_(plan.max_in_flight),
         duration_(plan.duration),
+        stop_(std::move(plan.stop)),
         due_times_(std::move(plan.due_times)),
         requests_(std::move(plan.requests)) {}
 
@@ -34,6 +36,10 @@ class LoadRun {
 
   void RunOpen() {
     prctl(PR_SET_TIMERSLACK, 1);  // ns; by default the kernel wakes this thread up to 50 us late
+    const std::stop_callback on_stop(stop_, [this] {
+      MutexLock lock(mu_);
+      due_.SignalAll();
+    });
     const Time start = tools_.recorder.start();
     for (int64_t sent = 0; sent < max_requests_; ++sent) {
       const std::optional<Duration> due = due_times_();
@@ -41,7 +47,7 @@ class LoadRun {
         if (duration_) tools_.recorder.OnSendingEnded(start + *duration_);
         break;
       }
-      AwaitTime(start + *due);
+      if (!AwaitTime(start + *due)) break;
       SendDue(/*turn=*/sent, start + *due);
     }
     tools_.recorder.OnSendingEnded(tools_.clock.Now());
@@ -88,7 +94,7 @@ class LoadRun {
     const Time end = duration_ ? tools_.recorder.start() + *duration_ : kNever;
     {
       MutexLock lock(mu_);
-      if (taken_ < max_requests_ && now < end) {
+      if (taken_ < max_requests_ && now < end && !stop_.stop_requested()) {
         ++taken_;
         request = requests_();
         return true;
@@ -144,9 +150,11 @@ class LoadRun {
     while (in_flight_ > 0) idle_.Wait(mu_);
   }
 
-  void AwaitTime(Time due) ABSL_LOCKS_EXCLUDED(mu_) {
+  // False: a stop was requested first.
+  bool AwaitTime(Time due) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
-    while (tools_.clock.Now() < due) tools_.clock.WaitUntil(due_, mu_, due);
+    while (!stop_.stop_requested() && tools_.clock.Now() < due) tools_.clock.WaitUntil(due_, mu_, due);
+    return !stop_.stop_requested();
   }
 
   const LoadTools& tools_;
@@ -154,11 +162,12 @@ class LoadRun {
   const int64_t max_requests_;
   const int64_t max_in_flight_;
   const std::optional<Duration> duration_;
+  const std::stop_token stop_;
   const DueTimes due_times_;  // the calling thread's
 
   Mutex mu_;  // guards what follows
   CondVar idle_;
-  CondVar due_;  // never signalled: the clock ends the wait
+  CondVar due_;  // signalled by a stop; else the clock ends the wait
   RequestStream requests_ ABSL_GUARDED_BY(mu_);
   int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;      // closed loop: requests so far
   int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;  // closed loop: lanes that have not ended

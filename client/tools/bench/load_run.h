@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "client/tools/bench/answer_sample.h"
@@ -34,6 +35,7 @@ struct LoadPlan {
   int64_t max_in_flight = 1024;
 
   std::optional<Duration> duration = {};  // of the sending; unset: an open loop's due times say
+  std::stop_token stop = {};              // ends the sending early
 };
 
 // What a run acts on. All are borrowed and outlive it; `trace` may be null.

@@ -82,9 +82,9 @@ std::string RunRecorder::Summary(Time now) const {
   MutexLock lock(mu_);
   const double seconds = ToSeconds(now - start_);
   const int64_t failed = result_.answered() - result_.succeeded() + result_.dropped;
-  return absl::StrFormat(
-      "%.0f/s  p50 %s  p99 %s  errors %d", seconds > 0 ? static_cast<double>(result_.succeeded()) / seconds : 0,
-      ShortDuration(result_.latency.Percentile(0.5)), ShortDuration(result_.latency.Percentile(0.99)), failed);
+  return absl::StrFormat("%.0f/s  p50 %s  p99 %s  errors %d",
+                         seconds > 0 ? static_cast<double>(result_.succeeded()) / seconds : 0,
+                         ShortPercentile(result_.latency, 0.5), ShortPercentile(result_.latency, 0.99), failed);
 }
 
 absl::Status CheckGenerator(const RunResult& result, const RecorderOptions& options) {
@@ -116,6 +116,10 @@ std::string ShortDuration(Duration duration) {
     return absl::StrFormat("%.*f%s", decimals, value, unit.name);
   }
   return absl::StrCat(duration.count(), "ns");
+}
+
+std::string ShortPercentile(const LatencyHistogram& histogram, double share) {
+  return histogram.empty() ? "-" : ShortDuration(histogram.Percentile(share));
 }
 
 }  // namespace triad::tools

@@ -100,5 +100,7 @@ absl::Status CheckGenerator(const RunResult& result, const RecorderOptions& opti
 
 // "812ns", "12.3us", "4.56ms", "1.20s": three digits.
 std::string ShortDuration(Duration duration);
+// The same for a percentile; "-" where nothing was recorded.
+std::string ShortPercentile(const LatencyHistogram& histogram, double share);
 
 }  // namespace triad::tools

@@ -213,10 +213,10 @@ TEST(AttendCommandTest, PrintsJsonForMachines) {
   EXPECT_FALSE(document.contains("lse"));
 }
 
-TEST(AttendCommandTest, AFailedCallWritesNothing) {
+TEST(AttendCommandTest, ARequestThatIsRefusedAsInvalidIsTheUsersMistake) {
   ToolRun tool;
   tool.connection->failure = absl::InvalidArgumentError("alignment must be named");
-  EXPECT_EQ(tool.Run(AttendWith({"--output", TempPath("never.npy")})), kExitFailed);
+  EXPECT_EQ(tool.Run(AttendWith({"--output", TempPath("never.npy")})), kExitUsage);
   EXPECT_THAT(tool.err.str(), HasSubstr("INVALID_ARGUMENT: alignment must be named"));
   EXPECT_EQ(ReadNpy(TempPath("never.npy")).status().code(), absl::StatusCode::kNotFound);
 }

@@ -121,13 +121,13 @@ class ToolServerTest(unittest.TestCase):
         _, reference, _, _ = self.attend({"query": query, "key": key, "value": value}, "--kernel", "reference")
         np.testing.assert_allclose(tiled, reference, atol=1e-5)
 
-    def test_a_refused_request_names_the_rule_and_exits_with_1(self):
+    def test_an_invalid_request_names_the_rule_and_exits_with_2(self):
         query, key, value = self.random((1, 2, 1, 8), (1, 3, 1, 8), (1, 3, 1, 8))
         flags = []
         for name, array in (("query", query), ("key", key), ("value", value)):
             flags += ["--" + name, self.save(name + ".npy", array)]
         done = self.triad("attend", *flags, "--causal")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("alignment", done.stderr)
 
     def forward(self, hidden, *arguments):

@@ -102,6 +102,34 @@ TEST(BenchReportTest, CsvHasARowForEachLevelAndAsManyFieldsAsNames) {
   EXPECT_EQ(std::count(plain.begin(), plain.end(), ','), 2 * commas[0]);
 }
 
+TEST(BenchReportTest, WithoutAResultThereAreNoPercentiles) {
+  LevelReport refused{.label = "concurrency 1"};
+  refused.result.elapsed = milliseconds(7);
+  const BenchReport report = Report({refused});
+  EXPECT_THAT(Print(report), AllOf(HasSubstr("from due     none\n"), Not(HasSubstr("0ns"))));
+  const Json level = ReportJson(report)["levels"][0];
+  for (const char* figure : {"p50_ns", "p99.99_ns", "max_ns", "mean_ns", "min_ns"}) {
+    EXPECT_TRUE(level["latency"][figure].is_null()) << figure;
+  }
+  EXPECT_THAT(ReportCsv(report), HasSubstr(",,,,,,"));
+  EXPECT_THAT(ReportHtml(report), AllOf(HasSubstr("No results."), Not(HasSubstr("0ns"))));
+  const std::string table = Print(Report({refused, refused}));
+  EXPECT_THAT(table, AllOf(HasSubstr("       -        -"), Not(HasSubstr("0ns"))));
+}
+
+TEST(BenchReportTest, AnInterruptedLevelIsMarkedInEveryForm) {
+  BenchReport report = Report({Level("rate 100/s")});
+  EXPECT_THAT(Print(report), Not(HasSubstr("interrupted")));
+  EXPECT_EQ(ReportJson(report)["levels"][0]["interrupted"], false);
+  report.levels[0].is_interrupted = true;
+  EXPECT_THAT(Print(report), HasSubstr("80.0/s, interrupted\n"));
+  EXPECT_EQ(ReportJson(report)["levels"][0]["interrupted"], true);
+  EXPECT_THAT(ReportCsv(report), HasSubstr(",1\n"));
+  EXPECT_THAT(ReportHtml(report), HasSubstr("rate 100/s, interrupted"));
+  report.levels.push_back(report.levels[0]);
+  EXPECT_THAT(Print(report), HasSubstr("missed  interrupted\n"));
+}
+
 TEST(BenchReportTest, TheHtmlPageNeedsNothingElse) {
   const std::string html = ReportHtml(Report({Level("rate 100/s"), Level("rate 200/s")}));
   EXPECT_THAT(html, AllOf(HasSubstr("Latency distribution"), HasSubstr("Throughput over time"),
@@ -118,6 +146,11 @@ TEST(VerdictTest, WrongAnswersFail) {
   BenchReport report = Report({Level("rate 100/s")});
   report.levels[0].check.wrong = 1;
   EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(VerdictTest, AnInterruptFailsWhateverElseIsMissing) {
+  BenchReport report = Report({LevelReport{.label = "concurrency 1", .is_interrupted = true}});
+  EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kCancelled);
 }
 
 TEST(VerdictTest, AGeneratorThatCouldNotKeepUpFailsARunAndBoundsASearch) {

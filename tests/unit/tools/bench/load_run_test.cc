@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -144,6 +145,37 @@ TEST_F(LoadRunTest, ErrorsAreCountedAndTheLaneGoesOn) {
   const RunResult result = Join();
   EXPECT_EQ(result.succeeded(), 1);
   EXPECT_EQ(result.codes[static_cast<size_t>(absl::StatusCode::kUnavailable)].first_message, "gone");
+}
+
+TEST_F(LoadRunTest, AStopEndsAClosedLoopOnceWhatIsInFlightIsAnswered) {
+  std::stop_source stop;
+  LoadPlan plan = Closed(/*concurrency=*/2);
+  plan.duration = seconds(10);
+  plan.stop = stop.get_token();
+  Start(std::move(plan));
+  sender_.AwaitSent(2);
+  clock_.Advance(milliseconds(5));
+  stop.request_stop();
+  sender_.Answer();
+  sender_.Answer();
+  const RunResult result = Join();
+  EXPECT_EQ(result.sent, 2);
+  EXPECT_EQ(result.succeeded(), 2);
+  EXPECT_EQ(result.elapsed, Duration(milliseconds(5)));
+}
+
+TEST_F(LoadRunTest, AStopEndsAnOpenLoopThatWaitsForTheNextDueTime) {
+  std::stop_source stop;
+  LoadPlan plan = Open(/*count=*/3);
+  plan.duration = milliseconds(30);
+  plan.stop = stop.get_token();
+  Start(std::move(plan));
+  sender_.AwaitSent(1);
+  stop.request_stop();  // the clock stands still: nothing else would end the wait
+  sender_.Answer();
+  const RunResult result = Join();
+  EXPECT_EQ(result.due(), 1);
+  EXPECT_EQ(result.elapsed, Duration(0));
 }
 
 TEST_F(LoadRunTest, LanesOfABrokenSenderEnd) {

@@ -99,6 +99,13 @@ TEST(CheckGeneratorTest, ADroppedRequestFails) {
               HasSubstr("1 of 1000 requests were not sent"));
 }
 
+TEST(ShortPercentileTest, OfNothingIsADash) {
+  LatencyHistogram histogram;
+  EXPECT_EQ(ShortPercentile(histogram, 0.5), "-");
+  histogram.Record(Duration(0));
+  EXPECT_EQ(ShortPercentile(histogram, 0.5), "0ns");
+}
+
 TEST(ShortDurationTest, HasThreeDigits) {
   EXPECT_EQ(ShortDuration(Duration(0)), "0ns");
   EXPECT_EQ(ShortDuration(Duration(999)), "999ns");
