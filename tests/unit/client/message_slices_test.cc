@@ -58,7 +58,7 @@ class MessageSlicesTest : public ::testing::Test {
 };
 
 TEST_F(MessageSlicesTest, BytesAreTheSameWhoeverOwnsThem) {
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, kLarge}) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{8191}, size_t{8192}, kLarge}) {
     const Shared a = MakeArray(size, 1);
     const Shared b = MakeArray(kLarge, 2);
     const TensorView views[] = {Borrowed(*a), Owned(a)};
