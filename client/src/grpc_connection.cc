@@ -49,7 +49,7 @@ struct AsyncCall {
       : one(pool, options), message(ToByteBuffer(parts)), done(std::move(callback)) {}
 
   OneCall one;
-  const grpc::ByteBuffer message;
+  grpc::ByteBuffer message;
   Reply reply;
   const Callback done;
 };
@@ -182,6 +182,7 @@ class GrpcConnection final : public Connection {
                    [call = std::move(call)](const grpc::Status& grpc_status) mutable {
                      const CallbackScope scope;
                      const auto last = std::move(call);
+                     last->message.Clear();  // what `done` starts finds the memory free
                      const absl::Status status = last->one.Convert(grpc_status);
                      if (!status.ok()) return last->done(status);
                      last->done(Decode(std::move(last->reply)));
