@@ -36,8 +36,10 @@ class SharedTensorsTest : public ::testing::Test {
     EXPECT_EQ(answer->output.float32(), absl::MakeConstSpan(std::vector<float>(kTokens, 1.5F)));
   }
 
-  absl::Notification released_;  // before the server: the last slices may go with its connection
-  FakeServer server_;
+  absl::Notification released_;
+  absl::Notification arrived_;  // of a handler that is held until the other
+  absl::Notification release_;
+  FakeServer server_;  // last member: its handlers and connections end before what they touch
 };
 
 TEST_F(SharedTensorsTest, ACallBringsTheAnswerAndLetsGo) {
@@ -95,11 +97,9 @@ TEST_F(SharedTensorsTest, ARetrySendsThemAgain) {
 
 // What the transport still holds then, it lets go of later; not before it has read the last of it.
 TEST_F(SharedTensorsTest, ACancelledCallLetsGo) {
-  absl::Notification arrived;
-  absl::Notification release;
-  server_.service.attend = [&](auto&, const auto&, auto&) {
-    arrived.Notify();
-    release.WaitForNotification();
+  server_.service.attend = [this](auto&, const auto&, auto&) {
+    arrived_.Notify();
+    release_.WaitForNotification();
     return grpc::Status::OK;
   };
   std::stop_source stop;
@@ -108,11 +108,11 @@ TEST_F(SharedTensorsTest, ACancelledCallLetsGo) {
     EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
     ended.Notify();
   });
-  arrived.WaitForNotification();
+  arrived_.WaitForNotification();
   stop.request_stop();
   ended.WaitForNotification();
   released_.WaitForNotification();
-  release.Notify();
+  release_.Notify();
 }
 
 TEST_F(SharedTensorsTest, ARefusedRequestLetsGo) {
