@@ -25,7 +25,10 @@ Json LimitsJson(const client::Limits& limits) {
           {"max_batch", limits.max_batch},
           {"max_in_flight_requests", limits.max_in_flight_requests},
           {"grpc_memory_bytes", limits.grpc_memory_bytes},
-          {"max_layer_loads", limits.max_layer_loads}};
+          {"max_layer_loads", limits.max_layer_loads},
+          {"max_peer_in_flight_requests", limits.max_peer_in_flight_requests},
+          {"max_peer_in_flight_bytes", limits.max_peer_in_flight_bytes},
+          {"max_head_sequences", limits.max_head_sequences}};
 }
 
 Json InfoJson(const client::ServerInfo& info) {

@@ -122,7 +122,7 @@ TEST(ServerLoadTest, BoundsBytesInFlight) {
   AsyncAttend first(server, half);
   gate->AwaitArrivals(1);
   EXPECT_GT(server.Metric("triad_in_flight_bytes"), 1900);
-  AsyncAttend second(server, MakeRequest({.q_len = 1, .kv_len = 50, .heads = 1, .kv_heads = 1}, 1));
+  AsyncAttend second(server, MakeRequest({.q_len = 1, .kv_len = 40, .heads = 1, .kv_heads = 1}, 1));
   const grpc::Status status = second.Wait();
   EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("--max_in_flight_bytes"));

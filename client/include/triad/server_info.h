@@ -23,6 +23,10 @@ struct Limits {
   int64_t max_in_flight_requests = 0;  // most requests waiting and running at once
   int64_t grpc_memory_bytes = 0;       // most memory for messages that are still arriving
   int64_t max_layer_loads = 0;         // most LoadLayer calls waiting and running at once
+  // Of one client address, and so of all clients on unix sockets together; 0 may also be a bound that is off.
+  int64_t max_peer_in_flight_requests = 0;
+  int64_t max_peer_in_flight_bytes = 0;
+  int64_t max_head_sequences = 0;  // most sequences * kv_heads of one request
 };
 
 struct ServerInfo {

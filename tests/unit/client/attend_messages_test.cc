@@ -138,11 +138,13 @@ TEST(AttendMessagesTest, EveryLimitOfTheServerIsRead) {
     limits.GetReflection()->SetInt64(&limits, field, field->number());
   }
   const Limits read = Decode(message).limits;
-  EXPECT_EQ(numbers, std::vector<int64_t>({read.max_message_bytes, read.max_tokens_per_request, read.max_head_dim,
-                                           read.max_weights_bytes, read.max_in_flight_bytes,
-                                           absl::ToInt64Nanoseconds(read.max_queue_time), read.max_streams,
-                                           read.max_stream_items, read.max_reference_work, read.max_batch,
-                                           read.max_in_flight_requests, read.grpc_memory_bytes, read.max_layer_loads}));
+  EXPECT_EQ(numbers,
+            std::vector<int64_t>(
+                {read.max_message_bytes, read.max_tokens_per_request, read.max_head_dim, read.max_weights_bytes,
+                 read.max_in_flight_bytes, absl::ToInt64Nanoseconds(read.max_queue_time), read.max_streams,
+                 read.max_stream_items, read.max_reference_work, read.max_batch, read.max_in_flight_requests,
+                 read.grpc_memory_bytes, read.max_layer_loads, read.max_peer_in_flight_requests,
+                 read.max_peer_in_flight_bytes, read.max_head_sequences}));
 }
 
 }  // namespace
