@@ -34,11 +34,7 @@ absl::Status CheckPlanSize(const AttentionProblem& problem, int64_t max_head_seq
 }
 
 int64_t PlanBytes(const AttentionProblem& problem, const std::vector<WorkItem>& items) {
-  auto bytes = static_cast<int64_t>(items.size() * 2 * sizeof(WorkItem) + problem.sequences.size() * sizeof(Sequence));
-  for (const WorkItem& item : items) {
-    if (item.split != nullptr && item.chunk == item.split->first_chunk()) bytes += item.split->bytes();
-  }
-  return bytes;
+  return static_cast<int64_t>(items.size() * 2 * sizeof(WorkItem) + problem.sequences.size() * sizeof(Sequence));
 }
 
 int64_t ReplyBytes(const AttentionProblem& problem, const ReplyOutput& output) {

@@ -53,18 +53,18 @@ std::vector<WorkItem> SplitItem(const AttentionProblem& problem, const WorkItem&
   const KeyRange keys = KeysOfRows(problem, problem.sequences[item.sequence], item.row_begin, item.row_end);
   const int64_t rows = item.row_end - item.row_begin;
   const int64_t first = ChunkOf(keys.begin);
-  const int64_t chunks = ChunkOf(keys.end - 1) + 1 - first;
-  if (rows > kMostSplitRows || IsEmpty(keys) || chunks == 1) return {item};
+  const int64_t chunks = IsEmpty(keys) ? 0 : ChunkOf(keys.end - 1) + 1 - first;
+  const double rows_counted = static_cast<double>(std::max(rows, kLeastSplitRows)) / static_cast<double>(rows);
+  if (chunks <= 1 || item.flop * rows_counted < kLeastSplitFlop) return {item};
+  std::vector<WorkItem> parts(static_cast<size_t>(chunks), item);
   const auto split = std::make_shared<SplitRows>(first, chunks, ChunkFloats(problem, rows, shape));
-  std::vector<WorkItem> items(static_cast<size_t>(chunks), item);
   for (int64_t i = 0; i < chunks; ++i) {
-    WorkItem& part = items[static_cast<size_t>(i)];
+    WorkItem& part = parts[static_cast<size_t>(i)];
     part.split = split;
     part.chunk = first + i;
-    part.flop *=
-        static_cast<double>(Length(Intersection(keys, ChunkKeys(part.chunk)))) / static_cast<double>(Length(keys));
+    part.flop = item.flop / static_cast<double>(chunks);
   }
-  return items;
+  return parts;
 }
 
 }  // namespace triad

@@ -20,21 +20,23 @@ namespace triad {
 // Keys of a block. A strip's scores, 128 x 24 x 4 bytes on AVX2, and a line of each value stay in L1 together. Part of
 // every answer's bytes.
 constexpr int64_t kFusedKeyBlock = 128;
-// Blocks of 4096 keys, a chunk, are added up by themselves before they are merged with the chunks before, so that
-// different threads may compute the chunks of few rows: 2 MiB of 64 dims, some 0.2 ms of reading. Part of the bytes
-// too.
+// Blocks of 4096 keys, a chunk, are added up by themselves before they are merged with the chunks before, so that each
+// may be an item of its own: other threads compute it, and smaller requests wait for no more than that. Part of the
+// bytes too.
 constexpr int64_t kFusedKeyChunk = 32 * kFusedKeyBlock;
 constexpr int64_t ChunkOf(int64_t key) { return key / kFusedKeyChunk; }
 constexpr KeyRange ChunkKeys(int64_t chunk) {
   return {.begin = chunk * kFusedKeyChunk, .end = (chunk + 1) * kFusedKeyChunk};
 }
-// Most rows that are computed so, a strip of the widest vectors. More keep threads busy by themselves.
-constexpr int64_t kMostSplitRows = 48;
+// Least work, some 0.1 ms of an AVX2 core, that is split into chunks. Rows fewer than 16 count as 16: they take as long
+// as memory does.
+constexpr double kLeastSplitFlop = 8e6;
+constexpr int64_t kLeastSplitRows = 16;
 // Keys whose weights are added up as one tree (lane_softmax.h): what a strip computes begins and ends at multiples.
 constexpr int64_t kKeyTree = 8;
 // Every strip's width divides the step. Queries and outputs of 384 rows of 64 dims are 192 KiB of L2, beside a block's
-// 64 KiB.
-constexpr ItemRowsRule kFusedItems = {.step = 48, .most = 384};
+// 64 KiB. Work is some 1.5 ms of an AVX2 core.
+constexpr ItemRowsRule kFusedItems = {.step = 48, .most = 384, .flop = 1.25e8, .most_keys = kFusedKeyChunk};
 
 // Rows [begin, begin + width) of an item, counted from its first; those past the item's end are computed and dropped.
 struct RowStrip {
@@ -51,8 +53,8 @@ double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const 
 // Numbers that a chunk of an item of `rows` rows leaves to be merged.
 int64_t ChunkFloats(const AttentionProblem& problem, int64_t rows, const StripShape& shape);
 
-// The chunks of `item`, which has all rows of its (sequence, kv head), with their work; `item` itself when its keys lie
-// in one or its rows are many.
+// The chunks of `item`, each with an equal part of its work, so that they are taken one after the other and few results
+// wait to be merged; `item` itself when its keys lie in one or its work is little.
 std::vector<WorkItem> SplitItem(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape);
 
 }  // namespace triad

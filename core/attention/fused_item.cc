@@ -61,24 +61,28 @@ void FusedItem::RunRows() {
 void FusedItem::RunChunk() {
   RunBlocks(Intersection(seen_, ChunkKeys(item_.chunk)), ReadValues::kAsTheyAre);
   SplitRows& split = *item_.split;
-  float* result = split.ResultOf(item_.chunk);
+  float* result = split.NewResultOf(item_.chunk);
   for (const std::unique_ptr<RowGroup>& group : groups_) {
     group->StoreChunk(result);
     result += group->chunk_floats();
   }
   const SplitRows::Outcome outcome = split.Arrive(IsFinite());
   if (outcome == SplitRows::Outcome::kOthersAreLeft) return;
-  if (outcome == SplitRows::Outcome::kSomeDoNot) return RunRows();
+  if (outcome == SplitRows::Outcome::kAllCount) MergeChunks(split);
+  split.DropResults();
+  if (outcome == SplitRows::Outcome::kAllCount && IsFinite()) return Finish(/*value_scale=*/1);
+  RunRows();
+}
+
+void FusedItem::MergeChunks(const SplitRows& split) {
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
-  for (int64_t i = split.first_chunk(); i < split.end_chunk(); ++i) {
-    const float* stored = split.ResultOf(i);
+  for (int64_t chunk = split.first_chunk(); chunk < split.end_chunk(); ++chunk) {
+    const float* result = split.ResultOf(chunk);
     for (const std::unique_ptr<RowGroup>& group : groups_) {
-      group->AddChunk(stored);
-      stored += group->chunk_floats();
+      group->AddChunk(result);
+      result += group->chunk_floats();
     }
   }
-  if (!IsFinite()) return RunRows();
-  Finish(/*value_scale=*/1);
 }
 
 void FusedItem::Finish(float value_scale) {

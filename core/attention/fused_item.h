@@ -10,6 +10,7 @@
 #include "core/attention/item_rows.h"
 #include "core/attention/lane_product.h"
 #include "core/attention/row_group.h"
+#include "core/attention/split_rows.h"
 #include "core/base/scratch.h"
 
 namespace triad {
@@ -26,6 +27,7 @@ class FusedItem {
  private:
   void RunRows();
   void RunChunk();
+  void MergeChunks(const SplitRows& split);
   void Finish(float value_scale);
   // False: values were met that are too large to be summed as they are.
   bool RunBlocks(KeyRange keys, ReadValues values);

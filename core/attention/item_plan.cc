@@ -24,8 +24,8 @@ KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, i
 
 int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence, const ItemRowsRule& rule) {
   const double row_flop = 2.0 * static_cast<double>(problem.qk_head_dim + problem.v_head_dim) *
-                          static_cast<double>(std::max<int64_t>(sequence.key_length, 1));
-  const auto steps = static_cast<int64_t>(kItemFlop / (row_flop * static_cast<double>(rule.step)));
+                          static_cast<double>(std::clamp<int64_t>(sequence.key_length, 1, rule.most_keys));
+  const auto steps = static_cast<int64_t>(rule.flop / (row_flop * static_cast<double>(rule.step)));
   return rule.step * std::clamp<int64_t>(steps, 1, rule.most / rule.step);
 }
 

@@ -23,10 +23,12 @@ KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, i
 // Most work of an item that has more than `step` rows, some 40 ms of an AVX2 core: whoever is smaller waits for it.
 constexpr double kItemFlop = 2.5e9;
 
-// Rows of an item: a multiple of `step`, at most `most` (a multiple too), within kItemFlop if `step` rows are.
+// Rows of an item: a multiple of `step`, at most `most` (a multiple too), within `flop` if `step` rows are.
 struct ItemRowsRule {
   int64_t step = 1;
   int64_t most = 1;
+  double flop = kItemFlop;
+  int64_t most_keys = AttentionProblem::kUnbounded;  // that an item meets at once
 };
 int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence, const ItemRowsRule& rule);
 

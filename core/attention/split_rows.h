@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace triad {
@@ -11,27 +12,31 @@ namespace triad {
 // Thread-safe as said. All chunks together may be computed again and again, but not at once.
 class SplitRows {
  public:
-  // Chunks [first_chunk, first_chunk + chunks) leave `chunk_floats` numbers each. Throws std::bad_alloc.
+  // Chunks [first_chunk, first_chunk + chunks) leave `chunk_floats` numbers each.
   SplitRows(int64_t first_chunk, int64_t chunks, int64_t chunk_floats);
 
   int64_t first_chunk() const { return first_chunk_; }
-  int64_t end_chunk() const { return first_chunk_ + chunks_; }
-  int64_t bytes() const { return static_cast<int64_t>(results_.size() * sizeof(float)); }
+  int64_t end_chunk() const { return first_chunk_ + static_cast<int64_t>(results_.size()); }
 
-  // [chunk_floats]: written by whoever computes `chunk`, before it says so; read by the last.
-  float* ResultOf(int64_t chunk) { return results_.data() + (chunk - first_chunk_) * chunk_floats_; }
+  // [chunk_floats] that whoever computes `chunk` writes before it says so. Throws std::bad_alloc.
+  float* NewResultOf(int64_t chunk);
 
   // Says that a chunk has been computed, to a result that counts or not. For the last of them: whether all count.
   enum class Outcome { kOthersAreLeft, kAllCount, kSomeDoNot };
   Outcome Arrive(bool counts);
 
+  // For the last: what `chunk` left; then that it has been read.
+  const float* ResultOf(int64_t chunk) const { return results_[IndexOf(chunk)].get(); }
+  void DropResults();
+
  private:
+  size_t IndexOf(int64_t chunk) const { return static_cast<size_t>(chunk - first_chunk_); }
+
   const int64_t first_chunk_;
-  const int64_t chunks_;
   const int64_t chunk_floats_;
-  std::vector<float> results_;
-  std::atomic<int64_t> left_;           // chunks that have not arrived
-  std::atomic<bool> all_count_ = true;  // of those that have
+  std::vector<std::unique_ptr<float[]>> results_;  // of each chunk; there from its computing to the merge
+  std::atomic<int64_t> left_;                      // chunks that have not arrived
+  std::atomic<bool> all_count_ = true;             // of those that have
 };
 
 }  // namespace triad

@@ -1,4 +1,5 @@
-// So many keys that a kernel may compute them in chunks, on several threads, and merge what they leave.
+// So much work against so many keys that a kernel may compute them in chunks, on several threads, and merge what those
+// leave.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -23,8 +24,8 @@ class LongKeysTest : public ConformanceTest {
             .heads = 2,
             .q_len = q_len,
             .kv_len = kKeys,
-            .qk_head_dim = 5,
-            .v_head_dim = 9,
+            .qk_head_dim = 12,
+            .v_head_dim = 20,
             .causal = true,
             .alignment = Alignment::kBottomRight};
   }
@@ -48,7 +49,7 @@ class LongKeysTest : public ConformanceTest {
 };
 
 TEST_P(LongKeysTest, FewAndMoreRowsAgree) {
-  for (int64_t q_len : {1, 3, 30}) EXPECT_TRUE(Agrees(Content(Options(q_len))));
+  for (int64_t q_len : {1, 3, 20}) EXPECT_TRUE(Agrees(Content(Options(q_len))));
 }
 
 TEST_P(LongKeysTest, EveryOptionAgrees) {
@@ -70,7 +71,7 @@ TEST_P(LongKeysTest, EveryOptionAgrees) {
 // Chunks of which a few keys are seen, or none.
 TEST_P(LongKeysTest, NarrowWindowsAgree) {
   for (int64_t left : {3, 2000}) {
-    for (int64_t length : {int64_t{1}, kChunkEnd - 1, kChunkEnd, kChunkEnd + 1, kChunkEnd + 8, int64_t{5000}}) {
+    for (int64_t length : {kChunkEnd - 1, kChunkEnd, kChunkEnd + 1, int64_t{5000}}) {
       AttentionOptions options = Options(/*q_len=*/2);
       options.window = Window{.left = left};
       options.key_lengths = {{length}};
@@ -118,7 +119,7 @@ TEST_P(LongKeysTest, SumsPastTheRangeOfTheTypeAgree) {
   std::fill(content.key.values.begin(), content.key.values.end(), 0.0f);  // weights alike
   std::fill(content.value.values.begin(), content.value.values.end(), 0.0f);
   for (int64_t key : {int64_t{5}, kChunkEnd + 5, 2 * kChunkEnd + 5}) {
-    for (int64_t d = 0; d < 9; ++d) content.value.at(0, 0, key, d) = huge;
+    for (int64_t d = 0; d < 20; ++d) content.value.at(0, 0, key, d) = huge;
   }
   EXPECT_TRUE(Agrees(content));
 }

@@ -37,8 +37,9 @@ TEST(FusedGeometryTest, ItemsAreShorterTheMoreKeysTheyMeet) {
   AttentionProblem problem;
   problem.qk_head_dim = problem.v_head_dim = 64;
   EXPECT_EQ(RowsPerItem(problem, {.key_length = 0}, kFusedItems), kFusedItems.most);
-  EXPECT_EQ(RowsPerItem(problem, {.key_length = 16384}, kFusedItems), kFusedItems.most);
-  EXPECT_EQ(RowsPerItem(problem, {.key_length = 65536}, kFusedItems), 144);  // 144 x 65536 x 256 is 2.4e9
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 1024}, kFusedItems), kFusedItems.most);
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 2048}, kFusedItems), 192);  // 192 x 2048 x 256 is 1.0e8
+  EXPECT_EQ(RowsPerItem(problem, {.key_length = 65536}, kFusedItems), 96);  // 96 x 4096 x 256 is 1.0e8
   problem.qk_head_dim = problem.v_head_dim = 2048;
   EXPECT_EQ(RowsPerItem(problem, {.key_length = 1 << 20}, kFusedItems), kFusedItems.step);
 }
@@ -57,39 +58,42 @@ TEST(FusedGeometryTest, ExecutedWorkIsThatOfTheStripsAndTheKeysTheySee) {
   EXPECT_EQ(FusedFlopOf(problem, {.row_end = 30}, kAvx2Shape), 0);
 }
 
-TEST(FusedGeometryTest, FewRowsOfManyKeysAreSplitAtFixedKeys) {
+TEST(FusedGeometryTest, MuchWorkIsSplitAtFixedKeysIntoEqualParts) {
   AttentionProblem problem;
   problem.qk_head_dim = problem.v_head_dim = 64;
   problem.causal = true;
-  problem.window_left = 5000;
-  problem.sequences = {{.q_len = 2, .query_length = 2, .kv_len = 20000, .key_length = 20000, .query_shift = 14000}};
+  problem.window_left = 20000;
+  problem.sequences = {{.q_len = 2, .query_length = 2, .kv_len = 40000, .key_length = 40000, .query_shift = 29000}};
   WorkItem whole{.row_end = 2};
   whole.flop = FusedFlopOf(problem, whole, kAvx2Shape);
-  const std::vector<WorkItem> items = SplitItem(problem, whole, kAvx2Shape);  // keys [9000, 14002)
-  ASSERT_EQ(items.size(), 2u);
-  double flop = 0;
+  const std::vector<WorkItem> items = SplitItem(problem, whole, kAvx2Shape);  // keys [9000, 29002)
+  ASSERT_EQ(items.size(), 6u);
   for (size_t i = 0; i < items.size(); ++i) {
     EXPECT_EQ(items[i].split, items[0].split);
     EXPECT_EQ(items[i].chunk, static_cast<int64_t>(i) + 2);  // of 4096 keys
-    flop += items[i].flop;
+    EXPECT_DOUBLE_EQ(items[i].flop, whole.flop / 6);
   }
-  EXPECT_DOUBLE_EQ(flop, whole.flop);
   EXPECT_EQ(items[0].split->first_chunk(), 2);
-  EXPECT_EQ(items[0].split->end_chunk(), 4);
-  EXPECT_EQ(items[0].split->bytes(), 2 * ChunkFloats(problem, /*rows=*/2, kAvx2Shape) * 4);
+  EXPECT_EQ(items[0].split->end_chunk(), 8);
 }
 
-TEST(FusedGeometryTest, ManyRowsOneChunkOrNothingSeenAreNotSplit) {
+TEST(FusedGeometryTest, LittleWorkOneChunkAndNothingSeenAreNotSplit) {
   AttentionProblem problem;
-  problem.sequences = {{.q_len = 49, .query_length = 49, .kv_len = 20000, .key_length = 20000}};
-  const auto parts = [&](int64_t rows) { return SplitItem(problem, {.row_end = rows}, kAvx2Shape); };
-  EXPECT_EQ(parts(kMostSplitRows).size(), 5u);
-  EXPECT_EQ(parts(kMostSplitRows + 1).size(), 1u);
-  EXPECT_EQ(parts(kMostSplitRows + 1)[0].split, nullptr);
-  for (int64_t length : {int64_t{0}, int64_t{1}, kFusedKeyChunk}) {
-    problem.sequences[0].key_length = length;
-    EXPECT_EQ(parts(1).size(), 1u) << length;
+  problem.qk_head_dim = problem.v_head_dim = 16;
+  const auto parts = [&](int64_t rows, int64_t keys) {
+    problem.sequences = {{.q_len = rows, .query_length = rows, .kv_len = keys, .key_length = keys}};
+    WorkItem item{.row_end = rows};
+    item.flop = FusedFlopOf(problem, item, kAvx2Shape);
+    return SplitItem(problem, item, kAvx2Shape);
+  };
+  for (const int64_t rows : {int64_t{1}, kLeastSplitRows}) {  // 16 x 7813 x 64 is 8e6
+    EXPECT_EQ(parts(rows, 7800).size(), 1u);
+    EXPECT_EQ(parts(rows, 7900).size(), 2u);
   }
+  EXPECT_EQ(parts(96, kFusedKeyChunk).size(), 1u);
+  EXPECT_EQ(parts(96, kFusedKeyChunk + 1).size(), 2u);
+  EXPECT_EQ(parts(96, 0).size(), 1u);
+  EXPECT_EQ(parts(96, 0)[0].split, nullptr);
 }
 
 }  // namespace

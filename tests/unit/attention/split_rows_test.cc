@@ -14,7 +14,6 @@ using Outcome = SplitRows::Outcome;
 TEST(SplitRowsTest, TheLastToArriveIsToldWhetherAllCount) {
   SplitRows split(/*first_chunk=*/2, /*chunks=*/3, /*chunk_floats=*/4);
   EXPECT_EQ(split.end_chunk(), 5);
-  EXPECT_EQ(split.bytes(), 3 * 4 * 4);
   for (int odd = -1; odd < 3; ++odd) {  // and then begins anew
     EXPECT_EQ(split.Arrive(odd != 0), Outcome::kOthersAreLeft);
     EXPECT_EQ(split.Arrive(odd != 1), Outcome::kOthersAreLeft);
@@ -31,12 +30,15 @@ TEST(SplitRowsTest, TheLastReadsWhatAllWrote) {
     std::vector<std::thread> threads;
     for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
       threads.emplace_back([&, chunk] {
-        std::fill_n(split.ResultOf(chunk), kFloats, static_cast<float>(chunk + run));
+        std::fill_n(split.NewResultOf(chunk), kFloats, static_cast<float>(chunk + run));
         if (split.Arrive(true) == Outcome::kOthersAreLeft) return;
         ++last;
-        for (int64_t i = 0; i < kChunks * kFloats; ++i) {
-          ASSERT_EQ(split.ResultOf(0)[i], static_cast<float>(i / kFloats + run));
+        for (int64_t other = 0; other < kChunks; ++other) {
+          for (int64_t i = 0; i < kFloats; ++i) {
+            ASSERT_EQ(split.ResultOf(other)[i], static_cast<float>(other + run));
+          }
         }
+        split.DropResults();
       });
     }
     for (std::thread& thread : threads) thread.join();
