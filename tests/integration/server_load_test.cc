@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/await_true.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_gate_kernel.h"
 #include "tests/support/server_raw_call.h"
@@ -56,11 +57,6 @@ class AsyncAttend {
   grpc::Status status_;
   std::thread thread_;  // last: uses all of the above
 };
-
-// Waits for other threads of this process, which signal nothing that a test could wait on.
-void AwaitTrue(const std::function<bool()>& condition) {
-  while (!condition()) std::this_thread::yield();
-}
 
 TEST(ServerLoadTest, BytesAreThoseOfTheSameRequestAlone) {
   TestServer server;

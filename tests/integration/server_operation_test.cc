@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/raw_connection.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_raw_call.h"
 #include "tests/support/server_requests.h"
@@ -152,7 +153,7 @@ TEST(ServerPagesTest, ConnectionsThatSayNothingDoNotStarveTheProbe) {
   TestServer server;
   // More than the pages have threads (http_pages.cc).
   constexpr int kSilent = 24;
-  std::vector<SilentConnection> silent;
+  std::vector<RawConnection> silent;
   for (int i = 0; i < kSilent; ++i) silent.emplace_back(server.server().http_address());
   EXPECT_EQ(server.Page("/healthz").first, 200);
 }

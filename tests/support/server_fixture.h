@@ -2,7 +2,6 @@
 #pragma once
 
 #include <grpcpp/channel.h>
-#include <grpcpp/support/channel_arguments.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include "server/log.h"
 #include "server/server.h"
 #include "server/server_options.h"
+#include "tests/support/server_pages.h"
 #include "triad/v1/attention.grpc.pb.h"
 #include "triad/v1/layer.grpc.pb.h"
 
@@ -32,20 +32,12 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// A TCP connection that never says anything, to `address` (IPv4 host:port).
-class SilentConnection {
- public:
-  explicit SilentConnection(const std::string& address);
-  ~SilentConnection();
-  SilentConnection(SilentConnection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
-
- private:
-  int socket_;
-};
-
 // Options that suit tests: two compute threads, free ports, no layers. An empty `listen` is a Unix socket in a folder
 // of the test's own.
 ServerOptions TestServerOptions();
+
+// A connection to `target` of its own, without message limits.
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target);
 
 // Starts in the constructor, which ends the process with the reason when it cannot; stops and removes its folder in the
 // destructor.
@@ -62,15 +54,13 @@ class TestServer {
   // Removed at the end.
   const std::filesystem::path& folder() const { return folder_.path(); }
 
-  // A connection of its own, without message limits.
-  std::shared_ptr<grpc::Channel> NewChannel(grpc::ChannelArguments arguments = {}) const;
+  std::shared_ptr<grpc::Channel> NewChannel() const { return OpenChannel(target()); }
   std::unique_ptr<v1::AttentionService::Stub> NewStub() const;
   std::unique_ptr<v1::LayerService::Stub> NewLayerStub() const;
 
-  // GET of an HTTP page: status code and body.
-  std::pair<int, std::string> Page(const std::string& path) const;
-  // Value of a line of /metrics, such as R"(triad_requests_total{code="OK",method="Attend"})"; -1 when there is none.
-  double Metric(const std::string& series) const;
+  // As GetPage and ReadMetric (server_pages.h).
+  std::pair<int, std::string> Page(const std::string& path) const { return GetPage(server_->http_address(), path); }
+  double Metric(const std::string& series) const { return ReadMetric(server_->http_address(), series); }
   // Destroys the server; nothing but the folder is left.
   void Stop() { server_.reset(); }
 

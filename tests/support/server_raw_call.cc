@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/server_requests.h"
+
 namespace triad {
 namespace {
 
@@ -81,6 +83,10 @@ RawReply CallRaw(const std::shared_ptr<grpc::Channel>& channel, const std::strin
   if (call.Write(message) && call.WritesDone()) reply.message = call.Read().value_or("");
   reply.status = call.Finish();
   return reply;
+}
+
+grpc::Status CallSmallAttend(const std::shared_ptr<grpc::Channel>& channel) {
+  return CallRaw(channel, kAttendMethod, OneItemRequest().SerializeAsString()).status;
 }
 
 }  // namespace triad

@@ -53,4 +53,7 @@ struct RawReply {
 // One message in, one out.
 RawReply CallRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, const std::string& message);
 
+// A small Attend that any server answers: what the next good request gets.
+grpc::Status CallSmallAttend(const std::shared_ptr<grpc::Channel>& channel);
+
 }  // namespace triad

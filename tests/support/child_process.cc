@@ -1,4 +1,4 @@
-#include "tests/bench/child_process.h"
+#include "tests/support/child_process.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,24 +8,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 
 namespace triad {
 
-ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
+ChildProcess::ChildProcess(const std::vector<std::string>& arguments, int error_file) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   char* no_environment[] = {nullptr};  // a TRIAD_* of the caller's would be a flag of the server
-  TRIAD_CHECK(
-      posix_spawn(&pid_, argv[0], /*file_actions=*/nullptr, /*attrp=*/nullptr, argv.data(), no_environment) == 0,
-      "the program to measure can be started");
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  if (error_file >= 0) posix_spawn_file_actions_adddup2(&files, error_file, STDERR_FILENO);
+  TRIAD_CHECK(posix_spawn(&pid_, argv[0], &files, /*attrp=*/nullptr, argv.data(), no_environment) == 0,
+              "the program can be started");
+  posix_spawn_file_actions_destroy(&files);
 }
 
 ChildProcess::~ChildProcess() {
-  kill(pid_, SIGTERM);
-  waitpid(pid_, /*wstatus=*/nullptr, /*options=*/0);
+  if (pid_ > 0) End(SIGTERM);
+}
+
+int ChildProcess::End(int signal) {
+  kill(pid_, signal);
+  int status = 0;
+  waitpid(std::exchange(pid_, -1), &status, /*options=*/0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 std::string FreeAddress() {
