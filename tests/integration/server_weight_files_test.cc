@@ -125,12 +125,6 @@ TEST_F(ServerWeightFilesTest, WhatIsNoFileIsRefused) {
   ExpectServes(/*version=*/1);
 }
 
-TEST_F(ServerWeightFilesTest, AFileThatMayNotBeReadIsRefused) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
-  std::filesystem::permissions(WeightsPath(), std::filesystem::perms::none);
-  ExpectRefused("no permission");
-}
-
 TEST_F(ServerWeightFilesTest, AFileThatShrinksAndGrowsWhileItIsReadCannotEndTheServer) {
   std::atomic<bool> done = false;
   std::thread writer([&] {
