@@ -4,7 +4,6 @@
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
