@@ -2,7 +2,7 @@
 """Drives servers of its own with `triad bench` and prints one table: row, figure, ratio, bar, pass or short.
 
 A row whose time is judged has its cores probed before and after each repetition; where one was missing it is made
-again, up to four times, and the probe of what was kept is printed: 2 is both cores. Answers are checked by the tool.
+again, up to --attempts times, and the probe of what was kept is printed: 2 is both cores. Answers are checked by the tool.
 scripts/bench --serving builds what is needed and runs this.
 """
 import argparse
@@ -49,10 +49,11 @@ def main() -> int:
                         help=f"rows whose name matches: {', '.join(ROWS)} (default: all)")
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement (default: 2)")
     parser.add_argument("--overload-seconds", type=float, default=60, help="of the overload (default: 60)")
+    parser.add_argument("--attempts", type=int, default=4, help="at a repetition with both cores (default: 4)")
     arguments = parser.parse_args()
     print(f"{platform.machine()}, {datetime.datetime.now().astimezone().isoformat(timespec='seconds')}")
     show(HEADER, "")
-    with tempfile.TemporaryDirectory() as folder, CoresProbe() as probe:
+    with tempfile.TemporaryDirectory() as folder, CoresProbe(arguments.attempts) as probe:
         bench = Bench(server=arguments.server, tool=LoadTool(arguments.tool), probe=probe, folder=Path(folder),
                       seconds=arguments.seconds, overload_seconds=arguments.overload_seconds)
         return 0 if run(bench, arguments.filter) else 1

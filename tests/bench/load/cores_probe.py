@@ -5,7 +5,6 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Callable, NamedTuple, TypeVar
 
 BOTH_CORES = 1.9
-ATTEMPTS = 4
 PROBE_SECONDS = 0.1
 
 T = TypeVar("T")
@@ -28,7 +27,10 @@ class Measured(NamedTuple):
 
 
 class CoresProbe:
-    """Two waiting processes, which a `with` block ends."""
+    """Two waiting processes, which a `with` block ends. A measurement is made up to `attempts` times."""
+
+    def __init__(self, attempts: int):
+        self._attempts = attempts
 
     def __enter__(self) -> "CoresProbe":
         self._pool = ProcessPoolExecutor(max_workers=2)
@@ -44,9 +46,9 @@ class CoresProbe:
         return self._rounds(2) / one
 
     def bracket(self, measure: Callable[[], T]) -> Measured:
-        """The first measurement with both cores before and after; else, of ATTEMPTS, the one with most of them."""
+        """The first measurement with both cores before and after; else the one of all attempts with most of them."""
         best = None
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, self._attempts + 1):
             before = self.cores()
             value = measure()
             cores = min(before, self.cores())

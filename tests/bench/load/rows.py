@@ -104,24 +104,25 @@ def mixed(bench: Bench) -> Iterator[Line]:
 
 
 def overload(bench: Bench) -> Iterator[Line]:
-    """Three times what the server can do, each request with a deadline of 1 s."""
+    """Three times what the server can do, each request with a deadline of 1 s. Peaks before and after are averaged."""
     request = (WIDE, "--tokens=16", "--timeout=1s", "--slo=p99=1s")
     with bench.serve_wide("overload") as server:
-        before = bench.probe.cores()
-        peak = bench.run(server, *request, "--concurrency=64").goodput_per_second
+        cores = [bench.probe.cores()]
+        peaks = [bench.run(server, *request, "--concurrency=64").goodput_per_second]
         message = serialized_forward(wide_layer.NAME, 16, wide_layer.MODEL_DIM)
         with ResidentSamples(server) as resident, RefusalProbe(server.target, message, 1.0) as refusals:
-            report = bench.tool.run(server.target, *request, f"--rate={3 * peak:.0f}", "--arrivals=poisson",
+            report = bench.tool.run(server.target, *request, f"--rate={3 * peaks[0]:.0f}", "--arrivals=poisson",
                                     "--max-in-flight=4096", f"--duration={bench.overload_seconds}s", "--check=32")
-        cores = f"{min(before, bench.probe.cores()):.2f}"
-    goodput = report.goodput_per_second
-    yield Line("overload", f"{goodput:.0f}/s in time", f"{goodput / peak:.2f} x peak", ">= 0.70", goodput >= 0.7 * peak,
-               cores)
+        peaks.append(bench.run(server, *request, "--concurrency=64").goodput_per_second)
+        cores.append(bench.probe.cores())
+    goodput, peak = report.goodput_per_second, statistics.mean(peaks)
+    yield Line("overload", f"{goodput:.0f}/s in time", f"{goodput / peak:.2f} x peak ({peaks[0]:.0f}, {peaks[1]:.0f})",
+               ">= 0.70", goodput >= 0.7 * peak, f"{min(cores):.2f}")
     codes = ", ".join(f"{count} {code}" for code, count in sorted(report.codes.items()))
     yield Line("overload: answers", codes, f"{report.wrong} of {report.right + report.wrong} wrong", "0",
                report.wrong == 0 and report.right > 0)
     yield refused_line(refusals)
-    yield Line("overload: memory", f"{server_mebibytes(resident.bytes):.0f} MiB", f"{resident.growth():.3f} last third / first",
+    yield Line("overload: memory", f"{max(resident.bytes) / 2**20:.0f} MiB", f"{resident.growth():.3f} last third / first",
                "<= 1.05", resident.growth() <= 1.05)
     if report.generator != "kept up":
         yield Line("overload: load", report.generator, "", "", True)
@@ -135,10 +136,6 @@ def refused_line(probe: RefusalProbe) -> Line:
     return Line("overload: refusals", f"p99 {probe.p99_seconds() * 1e3:.1f} ms",
                 f"{pushed_back} of {len(probe.refused)} pushed back", "<= 100 ms, all",
                 probe.p99_seconds() <= 0.1 and pushed_back == len(probe.refused))
-
-
-def server_mebibytes(samples: list[int]) -> float:
-    return max(samples) / 2**20
 
 
 def beside_huge(bench: Bench) -> Iterator[Line]:
