@@ -1,17 +1,33 @@
 // What counting costs: each of the calls that a request makes, one or two threads at a time. The bar is 1 us a call.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <memory>
 
+#include "core/base/clock.h"
+#include "core/batching/scheduler.h"
+#include "server/in_flight_ledger.h"
+#include "server/layer_store.h"
 #include "server/metrics.h"
 
 namespace triad {
 namespace {
 
+// Those of a server that serves: before they watch its load they do not count what the scheduler reports.
+struct WatchingMetrics {
+  WatchingMetrics() { metrics->WatchLoad(*scheduler, ledger, layers); }
+
+  const std::unique_ptr<Metrics> metrics = *Metrics::Create({});
+  const InFlightLedger ledger{LedgerLimits{}};
+  const LayerStore layers;
+  const std::unique_ptr<Scheduler> scheduler =
+      *Scheduler::Create({.threads = 1}, RealClock(), /*observer=*/metrics.get());
+};
+
 // Shared by a bench's threads, as by the server's.
 Metrics& SharedMetrics() {
-  static const std::unique_ptr<Metrics> metrics = *Metrics::Create({});
-  return *metrics;
+  static const WatchingMetrics watching;
+  return *watching.metrics;
 }
 
 void BM_Metrics_Answered(benchmark::State& state) {
