@@ -6,6 +6,8 @@
 //   (q)    +------------------------------+   keys and values while they are in L2
 //          |  strip                       |
 //          +------------------------------+
+//
+// Of many keys an item meets but one chunk, of 32 blocks; the last of the rows' chunks merges them all (split_rows.h).
 #pragma once
 
 #include <cstdint>
