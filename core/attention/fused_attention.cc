@@ -2,7 +2,6 @@
 // where the computing is.
 #include "core/attention/fused_attention.h"
 
-#include <utility>
 #include <vector>
 
 #include "core/attention/fused_geometry.h"
@@ -15,9 +14,7 @@ std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) cons
       PlanItems(problem, kFusedItems, [&](const WorkItem& item) { return FusedFlopOf(problem, item, shape_); });
   std::vector<WorkItem> items;
   items.reserve(whole.size());
-  for (const WorkItem& item : whole) {
-    for (WorkItem& part : SplitItem(problem, item, shape_)) items.push_back(std::move(part));
-  }
+  for (const WorkItem& item : whole) SplitItem(problem, item, items);
   return items;
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/attention/key_range.h"
-#include "core/attention/pack_tile.h"
 #include "core/attention/row_product.h"
 #include "core/base/dims.h"
 
@@ -23,19 +21,14 @@ std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
   return strips;
 }
 
-namespace {
-
-// A few rows stand in no lanes: nothing is computed beside them.
-std::vector<RowStrip> GroupsOf(int64_t rows, const StripShape& shape) {
-  return rows <= kFewRows ? std::vector<RowStrip>{{.begin = 0, .width = rows}} : StripsOf(rows, shape);
-}
-
-}  // namespace
-
 double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape) {
   const Sequence& sequence = problem.sequences[item.sequence];
+  const int64_t rows = item.row_end - item.row_begin;
+  // A few rows stand in no lanes: nothing is computed beside them.
+  const std::vector<RowStrip> strips =
+      rows <= kFewRows ? std::vector<RowStrip>{{.begin = 0, .width = rows}} : StripsOf(rows, shape);
   double pairs = 0;
-  for (const RowStrip& strip : GroupsOf(item.row_end - item.row_begin, shape)) {
+  for (const RowStrip& strip : strips) {
     const int64_t begin = item.row_begin + strip.begin;
     const KeyRange keys = KeysOfRows(problem, sequence, begin, std::min(begin + strip.width, item.row_end));
     pairs += static_cast<double>(strip.width) * static_cast<double>(keys.end - keys.begin);
@@ -43,28 +36,22 @@ double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const 
   return 2 * pairs * static_cast<double>(problem.qk_head_dim + problem.v_head_dim);
 }
 
-int64_t ChunkFloats(const AttentionProblem& problem, int64_t rows, const StripShape& shape) {
-  int64_t width = 0;
-  for (const RowStrip& strip : GroupsOf(rows, shape)) width += strip.width;
-  return width * (RoundUp(problem.v_head_dim, kPackedStep) + 2);
-}
-
-std::vector<WorkItem> SplitItem(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape) {
-  const KeyRange keys = KeysOfRows(problem, problem.sequences[item.sequence], item.row_begin, item.row_end);
-  const int64_t rows = item.row_end - item.row_begin;
+void SplitItem(const AttentionProblem& problem, const WorkItem& item, std::vector<WorkItem>& items) {
+  const Sequence& sequence = problem.sequences[item.sequence];
+  const auto rows = static_cast<double>(item.row_end - item.row_begin);
+  const bool is_much = item.flop * std::max(1.0, kLeastSplitRows / rows) >= kLeastSplitFlop;
+  if (!is_much || sequence.key_length <= kFusedKeyChunk) return items.push_back(item);
+  const KeyRange keys = KeysOfRows(problem, sequence, item.row_begin, item.row_end);
   const int64_t first = ChunkOf(keys.begin);
-  const int64_t chunks = IsEmpty(keys) ? 0 : ChunkOf(keys.end - 1) + 1 - first;
-  const double rows_counted = static_cast<double>(std::max(rows, kLeastSplitRows)) / static_cast<double>(rows);
-  if (chunks <= 1 || item.flop * rows_counted < kLeastSplitFlop) return {item};
-  std::vector<WorkItem> parts(static_cast<size_t>(chunks), item);
-  const auto split = std::make_shared<SplitRows>(first, chunks, ChunkFloats(problem, rows, shape));
+  const int64_t chunks = ChunkOf(keys.end - 1) + 1 - first;
+  if (chunks <= 1) return items.push_back(item);
+  WorkItem part = item;
+  part.split = std::make_shared<SplitRows>(first, chunks);
+  part.flop /= static_cast<double>(chunks);
   for (int64_t i = 0; i < chunks; ++i) {
-    WorkItem& part = parts[static_cast<size_t>(i)];
-    part.split = split;
     part.chunk = first + i;
-    part.flop = item.flop / static_cast<double>(chunks);
+    items.push_back(part);
   }
-  return parts;
 }
 
 }  // namespace triad

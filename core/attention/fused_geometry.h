@@ -33,7 +33,7 @@ constexpr KeyRange ChunkKeys(int64_t chunk) {
 // Least work, some 0.1 ms of an AVX2 core, that is split into chunks. Rows fewer than 16 count as 16: they take as long
 // as memory does.
 constexpr double kLeastSplitFlop = 8e6;
-constexpr int64_t kLeastSplitRows = 16;
+constexpr double kLeastSplitRows = 16;
 // Keys whose weights are added up as one tree (lane_softmax.h): what a strip computes begins and ends at multiples.
 constexpr int64_t kKeyTree = 8;
 // Every strip's width divides the step. Queries and outputs of 384 rows of 64 dims are 192 KiB of L2, beside a block's
@@ -52,11 +52,8 @@ std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape);
 // Work of an item, what its strips compute for nobody included.
 double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape);
 
-// Numbers that a chunk of an item of `rows` rows leaves to be merged.
-int64_t ChunkFloats(const AttentionProblem& problem, int64_t rows, const StripShape& shape);
-
-// The chunks of `item`, each with an equal part of its work, so that they are taken one after the other and few results
-// wait to be merged; `item` itself when its keys lie in one or its work is little.
-std::vector<WorkItem> SplitItem(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape);
+// Appends to `items` the chunks of `item`, each with an equal part of its work, so that they are taken one after the
+// other and few results wait to be merged; `item` itself when its keys lie in one or its work is little.
+void SplitItem(const AttentionProblem& problem, const WorkItem& item, std::vector<WorkItem>& items);
 
 }  // namespace triad

@@ -61,7 +61,9 @@ void FusedItem::RunRows() {
 void FusedItem::RunChunk() {
   RunBlocks(Intersection(seen_, ChunkKeys(item_.chunk)), ReadValues::kAsTheyAre);
   SplitRows& split = *item_.split;
-  float* result = split.NewResultOf(item_.chunk);
+  int64_t count = 0;
+  for (const std::unique_ptr<RowGroup>& group : groups_) count += group->chunk_floats();
+  float* result = split.NewResultOf(item_.chunk, count);
   for (const std::unique_ptr<RowGroup>& group : groups_) {
     group->StoreChunk(result);
     result += group->chunk_floats();

@@ -2,12 +2,12 @@
 
 namespace triad {
 
-SplitRows::SplitRows(int64_t first_chunk, int64_t chunks, int64_t chunk_floats)
-    : first_chunk_(first_chunk), chunk_floats_(chunk_floats), results_(static_cast<size_t>(chunks)), left_(chunks) {}
+SplitRows::SplitRows(int64_t first_chunk, int64_t chunks)
+    : first_chunk_(first_chunk), results_(static_cast<size_t>(chunks)), left_(chunks) {}
 
-float* SplitRows::NewResultOf(int64_t chunk) {
+float* SplitRows::NewResultOf(int64_t chunk, int64_t count) {
   std::unique_ptr<float[]>& result = results_[IndexOf(chunk)];
-  result = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(chunk_floats_));
+  result = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(count));
   return result.get();
 }
 

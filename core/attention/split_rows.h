@@ -12,14 +12,14 @@ namespace triad {
 // Thread-safe as said. All chunks together may be computed again and again, but not at once.
 class SplitRows {
  public:
-  // Chunks [first_chunk, first_chunk + chunks) leave `chunk_floats` numbers each.
-  SplitRows(int64_t first_chunk, int64_t chunks, int64_t chunk_floats);
+  // Of chunks [first_chunk, first_chunk + chunks).
+  SplitRows(int64_t first_chunk, int64_t chunks);
 
   int64_t first_chunk() const { return first_chunk_; }
   int64_t end_chunk() const { return first_chunk_ + static_cast<int64_t>(results_.size()); }
 
-  // [chunk_floats] that whoever computes `chunk` writes before it says so. Throws std::bad_alloc.
-  float* NewResultOf(int64_t chunk);
+  // `count` numbers that whoever computes `chunk` writes before it says so. Throws std::bad_alloc.
+  float* NewResultOf(int64_t chunk, int64_t count);
 
   // Says that a chunk has been computed, to a result that counts or not. For the last of them: whether all count.
   enum class Outcome { kOthersAreLeft, kAllCount, kSomeDoNot };
@@ -33,7 +33,6 @@ class SplitRows {
   size_t IndexOf(int64_t chunk) const { return static_cast<size_t>(chunk - first_chunk_); }
 
   const int64_t first_chunk_;
-  const int64_t chunk_floats_;
   std::vector<std::unique_ptr<float[]>> results_;  // of each chunk; there from its computing to the merge
   std::atomic<int64_t> left_;                      // chunks that have not arrived
   std::atomic<bool> all_count_ = true;             // of those that have

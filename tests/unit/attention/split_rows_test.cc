@@ -12,7 +12,7 @@ namespace {
 using Outcome = SplitRows::Outcome;
 
 TEST(SplitRowsTest, TheLastToArriveIsToldWhetherAllCount) {
-  SplitRows split(/*first_chunk=*/2, /*chunks=*/3, /*chunk_floats=*/4);
+  SplitRows split(/*first_chunk=*/2, /*chunks=*/3);
   EXPECT_EQ(split.end_chunk(), 5);
   for (int odd = -1; odd < 3; ++odd) {  // and then begins anew
     EXPECT_EQ(split.Arrive(odd != 0), Outcome::kOthersAreLeft);
@@ -24,13 +24,13 @@ TEST(SplitRowsTest, TheLastToArriveIsToldWhetherAllCount) {
 TEST(SplitRowsTest, TheLastReadsWhatAllWrote) {
   constexpr int64_t kChunks = 4;
   constexpr int64_t kFloats = 100;
-  SplitRows split(/*first_chunk=*/0, kChunks, kFloats);
+  SplitRows split(/*first_chunk=*/0, kChunks);
   for (int run = 0; run < 50; ++run) {
     std::atomic<int> last = 0;
     std::vector<std::thread> threads;
     for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
       threads.emplace_back([&, chunk] {
-        std::fill_n(split.NewResultOf(chunk), kFloats, static_cast<float>(chunk + run));
+        std::fill_n(split.NewResultOf(chunk, kFloats), kFloats, static_cast<float>(chunk + run));
         if (split.Arrive(true) == Outcome::kOthersAreLeft) return;
         ++last;
         for (int64_t other = 0; other < kChunks; ++other) {
