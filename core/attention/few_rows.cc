@@ -16,68 +16,28 @@ constexpr int64_t kStateRows = 16;  // MergeRows' rounding of kFewRows
 }  // namespace
 
 FewRows::FewRows(ItemRows& rows, Scratch& scratch)
-    : rows_(rows),
-      scratch_(scratch),
+    : RowGroup(rows.count(), rows.problem().v_head_dim, scratch),
+      rows_(rows),
       count_(rows.count()),
       query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep)),
-      output_dims_(RoundUp(rows.problem().v_head_dim, kPackedStep)),
       queries_(scratch.Allocate<float>(count_ * query_dims_)),
       scores_(scratch.Allocate<float>(count_ * kFusedKeyBlock)),
       merge_factors_(scratch.Allocate<float>(2 * kStateRows)),
-      block_(NewSums(scratch)),
-      chunk_(NewSums(scratch)) {
+      block_(NewSums()) {
   for (int64_t row = 0; row < count_; ++row) seen_ = Cover(seen_, rows_.KeysOf(row));
   rows_.PackQueries(0, count_, queries_, query_dims_);
-}
-
-FewRows::Sums FewRows::NewSums(Scratch& scratch) const {
-  return {.output = scratch.Allocate<float>(count_ * output_dims_),
-          .state = {.max = scratch.Allocate<float>(kStateRows), .sum = scratch.Allocate<float>(kStateRows)}};
-}
-
-void FewRows::Clear(const Sums& sums) const {
-  std::fill_n(sums.output, count_ * output_dims_, 0.0f);
-  std::fill_n(sums.state.max, kStateRows, kLowest);
-  std::fill_n(sums.state.sum, kStateRows, 0.0f);
-}
-
-void FewRows::Start() {
   Clear(block_);  // what lies past v_head_dim stays so
-  Clear(chunk_);
-  if (total_.output != nullptr) Clear(total_);
 }
 
-void FewRows::Merge(const Sums& sums, const Sums& total) const {
+void FewRows::Merge(const RowSums& sums, const RowSums& total) const {
   MergeRows({.total = total.output,
              .block = sums.output,
              .rows = count_,
-             .dims = output_dims_,
+             .dims = output_dims(),
              .factor = rows_.scores().factor(),
              .total_state = total.state,
              .block_state = sums.state,
              .factors = merge_factors_});
-}
-
-void FewRows::EndChunk() {
-  if (total_.output == nullptr) {
-    total_ = NewSums(scratch_);
-    Clear(total_);
-  }
-  Merge(chunk_, total_);
-  Clear(chunk_);
-}
-
-void FewRows::StoreChunk(float* result) const {
-  result = std::copy_n(chunk_.state.max, count_, result);
-  result = std::copy_n(chunk_.state.sum, count_, result);
-  std::copy_n(chunk_.output, count_ * output_dims_, result);
-}
-
-void FewRows::AddChunk(const float* result) {
-  std::copy_n(result, count_, chunk_.state.max);
-  std::copy_n(result + count_, count_, chunk_.state.sum);
-  std::copy_n(result + 2 * count_, count_ * output_dims_, chunk_.output);
-  EndChunk();
 }
 
 void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
@@ -98,9 +58,9 @@ void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) 
                         .weight_stride = kFusedKeyBlock,
                         .rows = count_,
                         .output = block_.output,
-                        .output_stride = output_dims_,
+                        .output_stride = output_dims(),
                         .ahead = &ahead});
-  Merge(block_, chunk_);
+  Merge(block_, chunk());
 }
 
 RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block) {
@@ -118,18 +78,13 @@ RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& blo
   return SoftmaxOfRow(scores, count, rows_.scores().factor());
 }
 
-bool FewRows::IsFinite() const {
-  const int64_t count = count_ * output_dims_;
-  return AllFinite(chunk_.output, count) && (total_.output == nullptr || AllFinite(total_.output, count));
-}
-
 void FewRows::Finish(float value_scale) {
-  const Sums& sums = total_.output == nullptr ? chunk_ : total_;
+  const RowSums& sums = total();
   for (int64_t row = 0; row < count_; ++row) {
     rows_.Finish(row, {.max = sums.state.max[row],
                        .sum = sums.state.sum[row],
                        .value_scale = value_scale,
-                       .output = sums.output + row * output_dims_});
+                       .output = sums.output + row * output_dims()});
   }
 }
 

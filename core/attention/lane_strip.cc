@@ -25,20 +25,20 @@ StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scra
           .rows_of_scores = rows.problem().return_weights ? scratch.Allocate<float>(widest * kScoreStride) : nullptr,
           .rows_of_strip = scratch.Allocate<float>(widest * dims),
           .first_key = scratch.Allocate<int32_t>(widest),
-          .end_key = scratch.Allocate<int32_t>(widest)};
+          .end_key = scratch.Allocate<int32_t>(widest),
+          .keep = scratch.Allocate<float>(widest),
+          .add = scratch.Allocate<float>(widest)};
 }
 
 LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch)
-    : rows_(rows),
-      scratch_(scratch),
+    : RowGroup(strip.width, rows.problem().v_head_dim, scratch),
+      rows_(rows),
       strip_(strip),
       end_(std::min(strip.begin + strip.width, rows.count())),
       buffers_(buffers),
       query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep)),
-      output_dims_(RoundUp(rows.problem().v_head_dim, kPackedStep)),
       shared_({.begin = 0, .end = rows.sequence().kv_len}),
       queries_(scratch.Allocate<float>(query_dims_ * strip.width)),
-      chunk_(NewSums(scratch)),
       modifiers_(rows.scores().has_modifiers() ? scratch.Allocate<RowModifiers>(strip.width) : nullptr) {
   for (int64_t row = strip_.begin; row < end_; ++row) {
     const KeyRange keys = rows_.KeysOf(row);
@@ -90,45 +90,13 @@ void LaneStrip::PackQueries() {
                 queries_, width);
 }
 
-StripSums LaneStrip::NewSums(Scratch& scratch) const {
-  return {.output = scratch.Allocate<float>(output_dims_ * strip_.width),
-          .state = {.max = scratch.Allocate<float>(strip_.width),
-                    .sum = scratch.Allocate<float>(strip_.width),
-                    .keep = scratch.Allocate<float>(strip_.width),
-                    .add = scratch.Allocate<float>(strip_.width)}};
+StripSums LaneStrip::StripSumsOf(const RowSums& sums) const {
+  return {.output = sums.output,
+          .state = {.max = sums.state.max, .sum = sums.state.sum, .keep = buffers_.keep, .add = buffers_.add}};
 }
 
-void LaneStrip::Clear(const StripSums& sums) const {
-  std::fill_n(sums.output, output_dims_ * strip_.width, 0.0f);
-  std::fill_n(sums.state.max, strip_.width, kLowest);
-  std::fill_n(sums.state.sum, strip_.width, 0.0f);
-}
-
-void LaneStrip::Start() {
-  Clear(chunk_);
-  if (total_.output != nullptr) Clear(total_);
-}
-
-void LaneStrip::EndChunk() {
-  if (total_.output == nullptr) {
-    total_ = NewSums(scratch_);
-    Clear(total_);
-  }
-  MergeStrip(chunk_, output_dims_, strip_.width, rows_.scores().factor(), total_);
-  Clear(chunk_);
-}
-
-void LaneStrip::StoreChunk(float* result) const {
-  result = std::copy_n(chunk_.state.max, strip_.width, result);
-  result = std::copy_n(chunk_.state.sum, strip_.width, result);
-  std::copy_n(chunk_.output, output_dims_ * strip_.width, result);
-}
-
-void LaneStrip::AddChunk(const float* result) {
-  std::copy_n(result, strip_.width, chunk_.state.max);
-  std::copy_n(result + strip_.width, strip_.width, chunk_.state.sum);
-  std::copy_n(result + 2 * strip_.width, output_dims_ * strip_.width, chunk_.output);
-  EndChunk();
+void LaneStrip::Merge(const RowSums& sums, const RowSums& total) const {
+  MergeStrip(StripSumsOf(sums), output_dims(), strip_.width, rows_.scores().factor(), StripSumsOf(total));
 }
 
 void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
@@ -157,16 +125,17 @@ void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead
       rows_.AddNonFiniteValues(row, keys, scores.scores + row - strip_.begin, width);
     }
   }
-  SoftmaxStrip(scores, chunk_.state);
+  const StripSums sums = StripSumsOf(chunk());
+  SoftmaxStrip(scores, sums.state);
   AddValues({.values = reinterpret_cast<const float*>(block.values.data),
              .value_stride = block.values.stride_bytes / kF32Bytes,
              .key_count = key_count,
              .weights = scores.scores,
              .dims = rows_.problem().v_head_dim,
              .width = width,
-             .keep = chunk_.state.keep,
-             .add = chunk_.state.add,
-             .output = chunk_.output,
+             .keep = sums.state.keep,
+             .add = sums.state.add,
+             .output = sums.output,
              .ahead = &ahead});
 }
 
@@ -200,22 +169,17 @@ void LaneStrip::HideKeys(const ScoreStrip& scores, int64_t first_key) {
   HideScores(scores, hidden);
 }
 
-bool LaneStrip::IsFinite() const {
-  const int64_t count = output_dims_ * strip_.width;
-  return AllFinite(chunk_.output, count) && (total_.output == nullptr || AllFinite(total_.output, count));
-}
-
 void LaneStrip::Finish(float value_scale) {
-  const StripSums& sums = total_.output == nullptr ? chunk_ : total_;
+  const RowSums& sums = total();
   float* const rows = buffers_.rows_of_strip;
-  TransposeRows({.rows = sums.output, .stride = strip_.width, .count = output_dims_, .columns = strip_.width}, rows,
-                output_dims_);
+  TransposeRows({.rows = sums.output, .stride = strip_.width, .count = output_dims(), .columns = strip_.width}, rows,
+                output_dims());
   for (int64_t row = strip_.begin; row < end_; ++row) {
     const int64_t lane = row - strip_.begin;
     rows_.Finish(row, {.max = sums.state.max[lane],
                        .sum = sums.state.sum[lane],
                        .value_scale = value_scale,
-                       .output = rows + lane * output_dims_});
+                       .output = rows + lane * output_dims()});
   }
 }
 

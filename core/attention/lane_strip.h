@@ -18,6 +18,8 @@ struct StripBuffers {
   float* rows_of_strip = nullptr;   // [widest strip, qk_head_dim or v_head_dim, rounded up to kPackedStep]
   int32_t* first_key = nullptr;     // [widest strip]: of a block, what a lane sees
   int32_t* end_key = nullptr;       // [widest strip]: past the last
+  float* keep = nullptr;            // [widest strip] each, of LaneState
+  float* add = nullptr;
 };
 StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scratch);
 
@@ -27,14 +29,8 @@ class LaneStrip final : public RowGroup {
   LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
-  void Start() override;
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
   void ListReads(KeyRange keys, FetchList& list) const override;
-  void EndChunk() override;
-  int64_t chunk_floats() const override { return (output_dims_ + 2) * strip_.width; }
-  void StoreChunk(float* result) const override;
-  void AddChunk(const float* result) override;
-  bool IsFinite() const override;
   void Finish(float value_scale) override;
 
  private:
@@ -42,21 +38,17 @@ class LaneStrip final : public RowGroup {
   void FindModifiers();
   void PackQueries();
   void HideKeys(const ScoreStrip& scores, int64_t first_key);
-  StripSums NewSums(Scratch& scratch) const;
-  void Clear(const StripSums& sums) const;
+  StripSums StripSumsOf(const RowSums& sums) const;
+  void Merge(const RowSums& sums, const RowSums& total) const override;
 
   ItemRows& rows_;
-  Scratch& scratch_;
   const RowStrip strip_;
   const int64_t end_;  // past the last row that is one
   const StripBuffers buffers_;
-  const int64_t query_dims_;  // qk_head_dim and v_head_dim, rounded up to kPackedStep
-  const int64_t output_dims_;
-  KeyRange seen_;         // by some row
-  KeyRange shared_;       // by all rows that see any
-  float* const queries_;  // [query_dims_, width]
-  const StripSums chunk_;
-  StripSums total_;                // of the chunks that have ended; made when the first does
+  const int64_t query_dims_;       // qk_head_dim rounded up to kPackedStep
+  KeyRange seen_;                  // by some row
+  KeyRange shared_;                // by all rows that see any
+  float* const queries_;           // [query_dims_, width]
   bool has_queries_ = false;       // packed when the first block comes
   RowModifiers* const modifiers_;  // [width], from key 0 on; null: scores are as they are
 };

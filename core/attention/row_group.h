@@ -1,11 +1,22 @@
-// Rows of a work item of the fused kernel that meet the blocks of keys together.
+// Rows of a work item of the fused kernel that meet the blocks of keys together, and what they add up to.
 #pragma once
+
+#include <cstdint>
 
 #include "core/attention/attention_problem.h"
 #include "core/attention/block_rows.h"
 #include "core/attention/fetch_list.h"
+#include "core/attention/score_tile.h"
+#include "core/base/scratch.h"
 
 namespace triad {
+
+// What the rows of a group have added up to over some keys: max, sum and output, one after the other in one piece of
+// memory, each aligned to 64 bytes.
+struct RowSums {
+  RowState state;
+  float* output = nullptr;  // [rows, dims] or [dims, rows], whichever the group computes
+};
 
 class RowGroup {
  public:
@@ -14,22 +25,45 @@ class RowGroup {
   // Keys that some of the rows sees.
   virtual KeyRange seen() const = 0;
   // Forgets all blocks.
-  virtual void Start() = 0;
+  void Start();
   // Adds a block's part of `keys`, which begin at a multiple of kKeyTree, and fetches what is `ahead` meanwhile.
   virtual void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) = 0;
   // Adds to `list` what AddBlock of `keys` will read of the request beside them.
   virtual void ListReads(KeyRange keys, FetchList& list) const = 0;
   // Merges what the blocks since Start, or since the last call, add up to, into the total. Needed only where blocks of
   // more than one chunk are met (fused_geometry.h).
-  virtual void EndChunk() = 0;
+  void EndChunk();
   // What the blocks since Start add up to, as numbers: stored, and merged into the total as EndChunk would have.
-  virtual int64_t chunk_floats() const = 0;
-  virtual void StoreChunk(float* result) const = 0;
-  virtual void AddChunk(const float* result) = 0;
+  int64_t chunk_floats() const { return 2 * state_rows_ + output_floats_; }
+  void StoreChunk(float* result) const;
+  void AddChunk(const float* result);
   // Whether all sums so far are numbers.
-  virtual bool IsFinite() const = 0;
+  bool IsFinite() const;
   // Writes everything of the rows. Values were read multiplied by `value_scale`.
   virtual void Finish(float value_scale) = 0;
+
+ protected:
+  // Of `rows` rows. Borrows `scratch`, which holds their sums.
+  RowGroup(int64_t rows, int64_t v_head_dim, Scratch& scratch);
+
+  int64_t output_dims() const { return output_dims_; }
+  RowSums NewSums() const;  // uninitialised
+  void Clear(const RowSums& sums) const;
+  // Where AddBlock adds.
+  const RowSums& chunk() const { return chunk_; }
+  // Of all blocks, once the last chunk has ended.
+  const RowSums& total() const { return total_.output == nullptr ? chunk_ : total_; }
+
+ private:
+  // Merges `sums` of later keys into `total`.
+  virtual void Merge(const RowSums& sums, const RowSums& total) const = 0;
+
+  Scratch& scratch_;
+  const int64_t output_dims_;  // v_head_dim rounded up to kPackedStep
+  const int64_t output_floats_;
+  const int64_t state_rows_;  // rounded up to what RowState asks for
+  const RowSums chunk_;
+  RowSums total_;  // of the chunks that have ended; made when the first does
 };
 
 }  // namespace triad

@@ -1,0 +1,61 @@
+#include "core/attention/row_group.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/attention/pack_tile.h"
+#include "core/base/dims.h"
+
+namespace triad {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+constexpr int64_t kStateStep = 16;  // RowState's
+
+}  // namespace
+
+RowGroup::RowGroup(int64_t rows, int64_t v_head_dim, Scratch& scratch)
+    : scratch_(scratch),
+      output_dims_(RoundUp(v_head_dim, kPackedStep)),
+      output_floats_(rows * output_dims_),
+      state_rows_(RoundUp(rows, kStateStep)),
+      chunk_(NewSums()) {}
+
+RowSums RowGroup::NewSums() const {
+  float* const floats = scratch_.Allocate<float>(chunk_floats());
+  return {.state = {.max = floats, .sum = floats + state_rows_}, .output = floats + 2 * state_rows_};
+}
+
+void RowGroup::Clear(const RowSums& sums) const {
+  std::fill_n(sums.state.max, state_rows_, kLowest);
+  std::fill_n(sums.state.sum, state_rows_, 0.0f);
+  std::fill_n(sums.output, output_floats_, 0.0f);
+}
+
+void RowGroup::Start() {
+  Clear(chunk_);
+  if (total_.output != nullptr) Clear(total_);
+}
+
+void RowGroup::EndChunk() {
+  if (total_.output == nullptr) {
+    total_ = NewSums();
+    Clear(total_);
+  }
+  Merge(chunk_, total_);
+  Clear(chunk_);
+}
+
+void RowGroup::StoreChunk(float* result) const { std::copy_n(chunk_.state.max, chunk_floats(), result); }
+
+void RowGroup::AddChunk(const float* result) {
+  std::copy_n(result, chunk_floats(), chunk_.state.max);
+  EndChunk();
+}
+
+bool RowGroup::IsFinite() const {
+  return AllFinite(chunk_.output, output_floats_) &&
+         (total_.output == nullptr || AllFinite(total_.output, output_floats_));
+}
+
+}  // namespace triad
