@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "server/allocator.h"
+#include "server/process_tuning.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "server/server_options.h"
@@ -42,7 +42,7 @@ int WaitForStopSignal() {
 }  // namespace
 
 int main(int argc, char* argv[]) {
-  triad::TuneAllocator();
+  triad::TuneProcess();
   if (const std::optional<std::string> answer = triad::AnswerForHelpFlags(argc, argv)) {
     std::fputs(answer->c_str(), stdout);
     return kExitOk;

@@ -9,9 +9,11 @@
 #include "client/tools/interrupt_watch.h"
 #include "client/tools/tool.h"
 #include "triad/allocator.h"
+#include "triad/lock_checks.h"
 
 int main(int argc, char** argv) {
   triad::client::TuneAllocatorForLargeMessages().IgnoreError();  // a gain where there is one
+  triad::client::TurnOffLockOrderChecks();
   std::optional<triad::tools::InterruptWatch> interrupts;
   const triad::tools::World world = {.out = std::cout,
                                      .err = std::cerr,

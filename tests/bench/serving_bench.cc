@@ -7,6 +7,9 @@
 // Three sides: `triad` (the client library, the server), `echo` (prebuilt bytes to a server that answers with prebuilt
 // bytes), and `client` (the client library to that echo server), which tells the client's share from the server's.
 // Ratios are of triad to echo: the median over the repetitions of p50 (smaller is better) or requests/s (larger is).
+// What a call cost in processor time, triad's and echo's, says where the difference is.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -28,10 +31,12 @@
 #include "tests/bench/cores_probe.h"
 #include "tests/bench/echo/echo_sender.h"
 #include "tests/bench/echo/echo_server.h"
+#include "tests/bench/process_cpu.h"
 #include "tests/support/child_process.h"
 #include "tests/support/server_fixture.h"
 #include "triad/allocator.h"
 #include "triad/client.h"
+#include "triad/lock_checks.h"
 #include "triad/v1/attention.pb.h"
 
 namespace triad {
@@ -68,7 +73,11 @@ struct Settings {
 struct Figure {
   double p50_us = 0;
   double per_second = 0;
+  double server_cpu_us = 0;  // of a call; unlike the two above, neighbours who take a core do not change it much
+  double sender_cpu_us = 0;
 };
+
+double Figure::*ComparedBy(const Row& row) { return row.by_latency ? &Figure::p50_us : &Figure::per_second; }
 
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -93,16 +102,22 @@ std::string EncodedRequest(const tools::RequestBuilder& builder, const tools::Pl
   return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
 }
 
+struct TriadServer {
+  std::string target;
+  ChildProcess process;
+};
+
 // One row over one kind of address: two servers, three senders.
 class RowBench {
  public:
-  RowBench(const Row& row, const Settings& settings, const std::string& echo_address, const std::string& triad_target)
+  RowBench(const Row& row, const Settings& settings, const std::string& echo_address, const TriadServer& server)
       : row_(row),
         plan_{.tokens = row.tokens, .kv_len = row.kv_len, .seed = 1},
         builder_(*tools::RequestBuilder::Create({}, plan_)),
         seconds_(settings.seconds),
         echo_process_({"/proc/self/exe", "--serve-echo", echo_address, "--row", row.name}),
-        triad_client_(*client::Client::Create({.target = triad_target})),
+        triad_pid_(server.process.pid()),
+        triad_client_(*client::Client::Create({.target = server.target})),
         triad_(tools::MakeUnarySender(triad_client_, builder_, absl::Seconds(30))),
         echo_(*MakeEchoSender(echo_address, /*connections=*/1, EncodedRequest(builder_, plan_))),
         client_(
@@ -111,12 +126,26 @@ class RowBench {
     CheckOnce();
   }
 
-  Figure MeasureTriad() { return Measure(*triad_, seconds_); }
-  Figure MeasureEcho() { return Measure(*echo_, seconds_); }
-  Figure MeasureClient() { return Measure(*client_, seconds_); }
+  Figure MeasureTriad() { return Measure(*triad_, seconds_, triad_pid_); }
+  Figure MeasureEcho() { return Measure(*echo_, seconds_, echo_process_.pid()); }
+  Figure MeasureClient() { return Measure(*client_, seconds_, echo_process_.pid()); }
 
  private:
-  Figure Measure(tools::RequestSender& sender, double seconds, int64_t requests = int64_t{1} << 40) {
+  Figure Measure(tools::RequestSender& sender, double seconds, pid_t server) {
+    const double server_cpu = ProcessCpuSeconds(server);
+    const double sender_cpu = ProcessCpuSeconds(getpid());
+    const tools::RunResult result = Send(sender, seconds, kNoLimit);
+    const auto per_call_us = [&result](double cpu_seconds) {
+      return cpu_seconds / static_cast<double>(result.succeeded()) * 1e6;
+    };
+    return {.p50_us = static_cast<double>(result.latency.Percentile(0.5).count()) / 1e3,
+            .per_second = result.throughput(),
+            .server_cpu_us = per_call_us(ProcessCpuSeconds(server) - server_cpu),
+            .sender_cpu_us = per_call_us(ProcessCpuSeconds(getpid()) - sender_cpu)};
+  }
+
+  static constexpr int64_t kNoLimit = int64_t{1} << 40;
+  tools::RunResult Send(tools::RequestSender& sender, double seconds, int64_t requests) {
     tools::RunRecorder recorder({}, RealClock().Now());
     const tools::LoadTools load = {
         .routes = {{.sender = &sender}}, .recorder = recorder, .sample = sample_, .clock = RealClock()};
@@ -125,18 +154,16 @@ class RowBench {
                     .concurrency = row_.concurrency,
                     .duration = Duration(static_cast<int64_t>(seconds * 1e9))},
                    load);
-    const tools::RunResult result = recorder.Result();
-    return {.p50_us = static_cast<double>(result.latency.Percentile(0.5).count()) / 1e3,
-            .per_second = result.throughput()};
+    return recorder.Result();
   }
 
   // The server is another process, and may not listen yet.
   void AwaitAnswer(tools::RequestSender& sender) {
     const Time give_up = RealClock().Now() + std::chrono::seconds(30);
-    while (Measure(sender, /*seconds=*/5, /*requests=*/1).p50_us == 0) {
+    while (Send(sender, /*seconds=*/5, /*requests=*/1).succeeded() == 0) {
       TRIAD_CHECK(RealClock().Now() < give_up, "the servers answer within 30 s");
     }
-    Measure(sender, /*seconds=*/0.2);  // and warm
+    Send(sender, /*seconds=*/0.2, kNoLimit);  // and warm
   }
 
   // The answers are those of the reference. Those of the echo servers are not looked at.
@@ -154,6 +181,7 @@ class RowBench {
   const tools::RequestBuilder builder_;
   const double seconds_;
   const ChildProcess echo_process_;
+  const pid_t triad_pid_;
   const client::Client triad_client_;
   const std::unique_ptr<tools::RequestSender> triad_;
   const std::unique_ptr<tools::RequestSender> echo_;
@@ -161,72 +189,111 @@ class RowBench {
   tools::AnswerSample sample_{/*size=*/0, /*seed=*/1};
 };
 
-// Measures a row; prints it, or adds it to `rows`.
-void RunRow(const Row& row, const std::string& over, RowBench& bench, const Settings& settings, Json& rows) {
-  std::vector<double> ratios, triad, echo, client;
-  int thrown_away = 0;
-  const auto figure = [&row](const Figure& f) { return row.by_latency ? f.p50_us : f.per_second; };
-  while (static_cast<int>(ratios.size()) < settings.repetitions && thrown_away < 4 * settings.repetitions) {
+// The figures of one side over the repetitions that count.
+struct Side {
+  std::vector<Figure> figures;
+
+  double MedianOf(double Figure::*what) const { return Median(All(what)); }
+  std::vector<double> All(double Figure::*what) const {
+    std::vector<double> values;
+    for (const Figure& figure : figures) values.push_back(figure.*what);
+    return values;
+  }
+  Json AsJson() const {
+    return {{"p50_us", All(&Figure::p50_us)},
+            {"per_second", All(&Figure::per_second)},
+            {"server_cpu_us", All(&Figure::server_cpu_us)},
+            {"sender_cpu_us", All(&Figure::sender_cpu_us)}};
+  }
+};
+
+struct Comparison {
+  Side triad, echo, client;
+  std::vector<double> ratios;
+  int thrown_away = 0;  // repetitions that did not have both cores
+};
+
+Comparison Compare(const Row& row, RowBench& bench, int repetitions) {
+  Comparison all;
+  double Figure::*const compared = ComparedBy(row);
+  while (static_cast<int>(all.ratios.size()) < repetitions && all.thrown_away < 4 * repetitions) {
     const double before = ProbeCores();
-    const double of_triad = figure(bench.MeasureTriad());
-    const double of_echo = figure(bench.MeasureEcho());
+    const Figure triad = bench.MeasureTriad();
+    const Figure echo = bench.MeasureEcho();
     const double after = ProbeCores();
-    const double of_client = figure(bench.MeasureClient());
+    const Figure client = bench.MeasureClient();
     if (std::min(before, after) < kBothCores) {
-      ++thrown_away;
+      ++all.thrown_away;
       continue;
     }
-    ratios.push_back(of_triad / of_echo);
-    triad.push_back(of_triad);
-    echo.push_back(of_echo);
-    client.push_back(of_client);
+    all.triad.figures.push_back(triad);
+    all.echo.figures.push_back(echo);
+    all.client.figures.push_back(client);
+    all.ratios.push_back(triad.*compared / echo.*compared);
   }
-  const double ratio = Median(ratios);
+  return all;
+}
+
+void PrintHeader(std::ostream& out) {
+  out << absl::StrFormat("%-14s %-9s %10s %10s %10s    %7s  %-15s  %-17s  %-17s  repetitions kept\n", "row", "over",
+                         "triad", "echo", "client", "ratio", "bar", "server CPU, us", "sender CPU, us");
+}
+
+void PrintRow(const Row& row, const std::string& over, const Comparison& all, std::ostream& out) {
+  double Figure::*const compared = ComparedBy(row);
+  const double ratio = Median(all.ratios);
   const bool holds = row.by_latency ? ratio <= row.bar : ratio >= row.bar;
-  const char* verdict = ratios.empty() ? "unknown" : holds ? "holds" : "short";  // unknown: never both cores
-  const char* unit = row.by_latency ? "us" : "/s";
-  if (!settings.json) {
-    std::cout << absl::StrFormat("%-14s %-9s %10.1f %10.1f %10.1f %-2s %7.3f  %s %.2f %-7s %d of %d\n", row.name, over,
-                                 Median(triad), Median(echo), Median(client), unit, ratio,
-                                 row.by_latency ? "<=" : ">=", row.bar, verdict, ratios.size(),
-                                 ratios.size() + thrown_away)
-              << std::flush;
-  }
-  rows.push_back({{"row", row.name},
-                  {"over", over},
-                  {"unit", unit},
-                  {"triad", triad},
-                  {"echo", echo},
-                  {"client", client},
-                  {"ratios", ratios},
-                  {"ratio", ratio},
-                  {"bar", row.bar},
-                  {"thrown_away", thrown_away}});
+  const char* verdict = all.ratios.empty() ? "unknown" : holds ? "holds" : "short";  // unknown: never both cores
+  const auto cpu = [&all](double Figure::*what) {
+    return absl::StrFormat("%.0f : %.0f", all.triad.MedianOf(what), all.echo.MedianOf(what));
+  };
+  out << absl::StrFormat("%-14s %-9s %10.1f %10.1f %10.1f %-2s %7.3f  %s %.2f %-8s %-17s  %-17s  %d of %d\n", row.name,
+                         over, all.triad.MedianOf(compared), all.echo.MedianOf(compared), all.client.MedianOf(compared),
+                         row.by_latency ? "us" : "/s", ratio, row.by_latency ? "<=" : ">=", row.bar, verdict,
+                         cpu(&Figure::server_cpu_us), cpu(&Figure::sender_cpu_us), all.ratios.size(),
+                         all.ratios.size() + static_cast<size_t>(all.thrown_away))
+      << std::flush;
+}
+
+Json RowAsJson(const Row& row, const std::string& over, const Comparison& all) {
+  return {{"row", row.name},
+          {"over", over},
+          {"by", row.by_latency ? "p50_us" : "per_second"},
+          {"triad", all.triad.AsJson()},
+          {"echo", all.echo.AsJson()},
+          {"client", all.client.AsJson()},
+          {"ratios", all.ratios},
+          {"ratio", Median(all.ratios)},
+          {"bar", row.bar},
+          {"thrown_away", all.thrown_away}};
 }
 
 void RunAll(const Settings& settings) {
   const TemporaryFolder folder;
   Json rows = Json::array();
-  if (!settings.json) {
-    std::cout << absl::StrFormat("%-14s %-9s %10s %10s %10s    %7s  bar             repetitions kept\n", "row", "over",
-                                 "triad", "echo", "client", "ratio");
-  }
+  if (!settings.json) PrintHeader(std::cout);
   for (const std::string over : {"unix", "loopback"}) {
     const bool is_unix = over == "unix";
     const std::string target = is_unix ? absl::StrCat("unix:", (folder.path() / "triad").string()) : FreeAddress();
-    const ChildProcess server({settings.server, absl::StrCat("--listen=", target), "--http_listen="});
+    const TriadServer server{
+        .target = target,
+        .process = ChildProcess({settings.server, absl::StrCat("--listen=", target), "--http_listen="})};
     for (const Row& row : kRows) {
       if (!settings.row.empty() && settings.row != row.name) continue;
       const std::string echo = is_unix ? absl::StrCat("unix:", (folder.path() / row.name).string()) : FreeAddress();
-      RowBench bench(row, settings, echo, target);
-      RunRow(row, over, bench, settings, rows);
+      RowBench bench(row, settings, echo, server);
+      const Comparison all = Compare(row, bench, settings.repetitions);
+      if (!settings.json) PrintRow(row, over, all, std::cout);
+      rows.push_back(RowAsJson(row, over, all));
     }
   }
   if (settings.json) tools::PrintJson({{"rows", rows}}, std::cout);
 }
 
 int Main(int argc, char** argv) {
-  client::TuneAllocatorForLargeMessages().IgnoreError();  // both sides of both; a gain where there is one
+  // Both sides of both, as the server does for itself; gains where there are any.
+  client::TuneAllocatorForLargeMessages().IgnoreError();
+  client::TurnOffLockOrderChecks();
   Settings settings;
   std::string serve_echo;
   CLI::App app("Serving, as a ratio to a bare gRPC echo.");

@@ -5,8 +5,8 @@
 //   absl::StatusOr<ForwardResponse> mixed = client->Forward({.layer = "minilm/0", .input = hidden_states});
 //
 // Other headers: tensor.h (views and answers), attend.h and forward.h (the requests), options.h and retry.h (what can
-// be set), stream.h, layers.h, server_info.h, connection.h (what to fake in tests), allocator.h (worth a look for
-// messages of a megabyte and more).
+// be set), stream.h, layers.h, server_info.h, connection.h (what to fake in tests), and two that are worth a look when
+// it must be fast: allocator.h (messages of a megabyte and more) and lock_checks.h (small ones).
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
-// Settings of the C allocator for a process that moves large messages.
+// Settings of libraries, for the whole process, that decide how fast messages move.
 #pragma once
 
 namespace triad {
 
 // Call first in main, before any thread or large allocation exists.
-void TuneAllocator();
+void TuneProcess();
 
 }  // namespace triad

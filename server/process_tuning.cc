@@ -1,10 +1,13 @@
-#include "server/allocator.h"
+#include "server/process_tuning.h"
 
 #include <malloc.h>
 
 #include <climits>
 
+#include "absl/synchronization/mutex.h"
+
 namespace triad {
+namespace {
 
 // glibc gives every large buffer fresh pages from the kernel and returns them when it is freed; on a virtual machine
 // faulting them in costs several times the copy itself. Measured over a unix socket, one call at a time, both ends:
@@ -18,6 +21,16 @@ void TuneAllocator() {
   mallopt(M_TRIM_THRESHOLD,
           INT_MAX);  // free memory up to 2 GiB, the most that mallopt can say, is kept for the next message
 #endif
+}
+
+}  // namespace
+
+void TuneProcess() {
+  TuneAllocator();
+  // Debian builds Abseil with its debugging on: every lock that gRPC takes is entered into a graph of lock orders, and
+  // a cycle there would abort the server. Without it a small call costs the server 8 % less processor time
+  // (DECISIONS.md, "Lock order checks").
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 
 }  // namespace triad
