@@ -166,6 +166,18 @@ TEST_F(BenchTest, RefusalsAreCountedByCodeAndFailOnlyWhenNothingElseCame) {
   EXPECT_THAT(out_.str(), HasSubstr("from due     none\n"));
 }
 
+TEST_F(BenchTest, ARunWhoseRequestsAreAllRefusedForGoodEndsEarly) {
+  ServerOptions options = TestServerOptions();
+  options.max_tokens_per_request = 100;
+  const TestServer narrow(options);
+  for (const char* load : {"--concurrency", "--rate"}) {
+    EXPECT_EQ(Run({load, "100:200:100", "--tokens", "200", "--duration", "10h"}, narrow.target()), kExitUsage);
+    EXPECT_THAT(err_.str(), HasSubstr("INVALID_ARGUMENT: ended early: every request was refused"));
+    EXPECT_THAT(err_.str(), HasSubstr("max_tokens_per_request"));
+    EXPECT_THAT(out_.str(), HasSubstr("refused for good\n"));
+  }
+}
+
 TEST_F(BenchTest, AnInterruptEndsTheRunsAndPrintsWhatThereIs) {
   interrupted_ = true;
   for (const char* load : {"--concurrency", "--rate"}) {

@@ -98,13 +98,14 @@ Json Bench::Setup() const {
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<RequestSender>>> Bench::OpenSenders(size_t target) const {
+  const SenderOptions options{.timeout = config_.timeout, .cancel = stop_};
   std::vector<std::unique_ptr<RequestSender>> senders;
   if (!config_.stream) {
-    senders.push_back(MakeUnarySender(clients_[target], *builder_, config_.timeout));
+    senders.push_back(MakeUnarySender(clients_[target], *builder_, options));
     return senders;
   }
   for (int connection = 0; connection < config_.connections; ++connection) {
-    auto sender = MakeStreamSender(clients_[target], *builder_, config_.timeout);
+    auto sender = MakeStreamSender(clients_[target], *builder_, options);
     if (!sender.ok()) return sender.status();
     senders.push_back(*std::move(sender));
   }
@@ -139,7 +140,8 @@ LoadPlan Bench::WarmupPlan(const LoadLevel& level) const {
           .stop = stop_};
 }
 
-absl::Status Bench::RunPlan(LoadPlan plan, RunRecorder& recorder, AnswerSample& sample, TraceWriter* trace) const {
+absl::StatusOr<RunEnd> Bench::RunPlan(LoadPlan plan, RunRecorder& recorder, AnswerSample& sample,
+                                      TraceWriter* trace) const {
   std::vector<std::unique_ptr<RequestSender>> senders;
   LoadTools tools{.routes = {}, .recorder = recorder, .sample = sample, .trace = trace, .clock = clock_};
   for (size_t target = 0; target < clients_.size(); ++target) {
@@ -150,8 +152,7 @@ absl::Status Bench::RunPlan(LoadPlan plan, RunRecorder& recorder, AnswerSample& 
       senders.push_back(std::move(sender));
     }
   }
-  RunLoad(std::move(plan), tools);
-  return absl::OkStatus();
+  return RunLoad(std::move(plan), tools);
 }
 
 absl::Status Bench::WarmUp(const Notice& notice) const {
@@ -159,7 +160,7 @@ absl::Status Bench::WarmUp(const Notice& notice) const {
   notice([] { return std::string("warming up"); });
   RunRecorder recorder({}, clock_.Now());
   AnswerSample sample(/*size=*/0, kSampleSeed);
-  return RunPlan(WarmupPlan(config_.levels[0]), recorder, sample, /*trace=*/nullptr);
+  return RunPlan(WarmupPlan(config_.levels[0]), recorder, sample, /*trace=*/nullptr).status();
 }
 
 absl::StatusOr<LevelReport> Bench::RunLevel(const LoadLevel& level, const Notice& notice) const {
@@ -176,15 +177,15 @@ absl::StatusOr<LevelReport> Bench::RunLevel(const LoadLevel& level, const Notice
     return absl::StrCat(label, "  ", recorder->Summary(clock.Now()));
   });
   AnswerSample sample(config_.check, kSampleSeed);
-  if (absl::Status status = RunPlan(PlanOf(level), *recorder, sample, trace.get()); !status.ok()) return status;
+  const absl::StatusOr<RunEnd> end = RunPlan(PlanOf(level), *recorder, sample, trace.get());
+  if (!end.ok()) return end.status();
   if (trace != nullptr) {
     if (absl::Status status = trace->Close(); !status.ok()) return status;
   }
   notice([label = level.label] { return absl::StrCat(label, "  checking answers"); });
   const bool is_open = level.concurrency == 0;
-  LevelReport report{
-      .label = level.label, .is_open = is_open, .is_interrupted = stop_.stop_requested(), .result = recorder->Result()};
-  report.check = CheckAnswers(sample.Take(), *builder_, clients_);
+  LevelReport report{.label = level.label, .is_open = is_open, .result = recorder->Result(), .end = *end};
+  report.check = CheckAnswers(sample.Take(), *builder_, clients_, stop_);
   if (is_open) report.generator = CheckGenerator(report.result, options);
   return report;
 }
@@ -196,7 +197,7 @@ absl::Status Bench::RunSearch(const Notice& notice, BenchReport& report) const {
   while (const std::optional<double> rate = search.next()) {
     auto level = RunLevel(ConstantRate(*rate, config_.duration), notice);
     if (!level.ok()) return level.status();
-    if (level->is_interrupted) {
+    if (level->end != RunEnd::kComplete) {
       report.levels.push_back(*std::move(level));
       break;
     }
@@ -226,7 +227,7 @@ absl::StatusOr<BenchReport> Bench::Run(const Notice& notice, std::stop_token sto
     auto done = RunLevel(level, notice);
     if (!done.ok()) return done.status();
     report.levels.push_back(*std::move(done));
-    if (report.levels.back().is_interrupted) break;
+    if (report.levels.back().end != RunEnd::kComplete) break;
   }
   return report;
 }

@@ -34,8 +34,9 @@ class Bench {
   // stream than the server reads.
   static absl::StatusOr<std::unique_ptr<Bench>> Create(BenchConfig config, const Connect& connect, Clock& clock);
 
-  // All runs, one after another. Blocks. A `stop` ends the run that is going on once what it has sent is answered, and
-  // leaves out the rest. Once only. Errors: a stream could not be opened, the trace not be written.
+  // All runs, one after another. Blocks. A `stop` ends the run that is going on, cancels what it has in flight, and
+  // leaves out the rest; so does a run that is refused for good, without a cancel. Once only. Errors: a stream could
+  // not be opened, the trace not be written.
   absl::StatusOr<BenchReport> Run(const Notice& notice, std::stop_token stop = {});
 
  private:
@@ -52,7 +53,7 @@ class Bench {
   LoadPlan WarmupPlan(const LoadLevel& level) const;
 
   // Makes one run. `recorder` and `sample` take what comes of it.
-  absl::Status RunPlan(LoadPlan plan, RunRecorder& recorder, AnswerSample& sample, TraceWriter* trace) const;
+  absl::StatusOr<RunEnd> RunPlan(LoadPlan plan, RunRecorder& recorder, AnswerSample& sample, TraceWriter* trace) const;
   absl::StatusOr<LevelReport> RunLevel(const LoadLevel& level, const Notice& notice) const;
   absl::Status WarmUp(const Notice& notice) const;
   absl::Status RunSearch(const Notice& notice, BenchReport& report) const;

@@ -13,6 +13,16 @@ namespace {
 
 int64_t Failures(const RunResult& result) { return result.answered() - result.succeeded(); }
 
+// The first of the codes that are errors, with `what` before its message; OK where there are none.
+absl::Status FirstError(const RunResult& result, const std::string& what) {
+  for (size_t code = 1; code < kStatusCodes; ++code) {
+    const CodeCount& count = result.codes[code];
+    if (count.count == 0) continue;
+    return absl::Status(static_cast<absl::StatusCode>(code), absl::StrCat(what, "; the first: ", count.first_message));
+  }
+  return absl::OkStatus();
+}
+
 // -- For people ------------------------------------------------------------------------------------------------------
 
 void PrintHistogram(const std::string& name, const LatencyHistogram& histogram, std::ostream& out) {
@@ -49,7 +59,7 @@ void PrintCodes(const RunResult& result, std::ostream& out) {
 void PrintLevel(const LevelReport& level, const std::optional<ServiceLevel>& slo, std::ostream& out) {
   const RunResult& r = level.result;
   out << absl::StrFormat("%s: %d results in %s, %.1f/s%s\n\n", level.label, r.succeeded(), ShortDuration(r.elapsed),
-                         r.throughput(), level.is_interrupted ? ", interrupted" : "");
+                         r.throughput(), EndMark(level.end, ", "));
   out << absl::StrFormat("%-14s", "latency");
   for (const NamedShare& share : kReportedShares) out << absl::StrFormat(" %8s", share.name);
   out << absl::StrFormat(" %8s %8s   (percentiles within %.1f %%)\n", "max", "mean",
@@ -95,7 +105,7 @@ void PrintTable(const BenchReport& report, std::ostream& out) {
     if (report.slo) {
       out << absl::StrFormat("  %10.1f  %s", r.goodput(), report.slo->IsMet(r.within_slo, r.due()) ? "met" : "missed");
     }
-    out << (level.is_interrupted ? "  interrupted\n" : "\n");
+    out << EndMark(level.end, "  ") << "\n";
   }
 }
 
@@ -150,7 +160,8 @@ Json SeriesJson(const TimeSeries& series) {
 Json LevelJson(const LevelReport& level, const std::optional<ServiceLevel>& slo) {
   const RunResult& r = level.result;
   Json json = {{"level", level.label},
-               {"interrupted", level.is_interrupted},
+               {"interrupted", level.end == RunEnd::kInterrupted},
+               {"refused", level.end == RunEnd::kRefused},
                {"elapsed_ns", r.elapsed.count()},
                {"results", r.succeeded()},
                {"results_per_second", r.throughput()},
@@ -188,6 +199,18 @@ Json LevelJson(const LevelReport& level, const std::optional<ServiceLevel>& slo)
 
 }  // namespace
 
+std::string EndMark(RunEnd end, const std::string& separator) {
+  switch (end) {
+    case RunEnd::kComplete:
+      return "";
+    case RunEnd::kInterrupted:
+      return separator + "interrupted";
+    case RunEnd::kRefused:
+      return separator + "refused for good";
+  }
+  return "";
+}
+
 std::string CodeName(size_t code) { return std::string(absl::StatusCodeToString(static_cast<absl::StatusCode>(code))); }
 
 absl::Status Verdict(const BenchReport& report) {
@@ -196,16 +219,16 @@ absl::Status Verdict(const BenchReport& report) {
     return absl::DataLossError(absl::StrCat(check.wrong, " sampled answers are wrong; the first: ", check.first_wrong));
   }
   for (const LevelReport& level : report.levels) {
-    if (level.is_interrupted) return absl::CancelledError("interrupted; the report is of what had been answered");
+    if (level.end == RunEnd::kInterrupted) {
+      return absl::CancelledError("interrupted; the report is of what had been answered");
+    }
+    if (level.end == RunEnd::kRefused) {
+      return FirstError(level.result, "ended early: every request was refused, and would be another time");
+    }
   }
   if (answers.succeeded() == 0) {
-    for (size_t code = 0; code < kStatusCodes; ++code) {
-      if (answers.codes[code].count == 0) continue;
-      return absl::Status(
-          static_cast<absl::StatusCode>(code),
-          absl::StrCat("no request was answered with a result; the first: ", answers.codes[code].first_message));
-    }
-    return absl::OutOfRangeError("no request was sent");
+    const absl::Status error = FirstError(answers, "no request was answered with a result");
+    return error.ok() ? absl::OutOfRangeError("no request was sent") : error;
   }
   if (report.search) {
     return report.search->highest_rate ? absl::OkStatus()
@@ -262,7 +285,7 @@ std::string ReportCsv(const BenchReport& report) {
     for (const NamedShare& share : kReportedShares) absl::StrAppend(&csv, ",", name, "_", share.name, "_ns");
     absl::StrAppend(&csv, ",", name, "_max_ns,", name, "_mean_ns");
   }
-  absl::StrAppend(&csv, ",checked_right,checked_wrong,unchecked,interrupted\n");
+  absl::StrAppend(&csv, ",checked_right,checked_wrong,unchecked,interrupted,refused\n");
   for (const LevelReport& level : report.levels) {
     const RunResult& r = level.result;
     absl::StrAppend(&csv, level.label, ",", r.elapsed.count(), ",", r.due(), ",", r.sent, ",");
@@ -277,7 +300,7 @@ std::string ReportCsv(const BenchReport& report) {
       append(histogram->mean());
     }
     absl::StrAppend(&csv, ",", level.check.right, ",", level.check.wrong, ",", level.check.unchecked, ",",
-                    level.is_interrupted ? 1 : 0, "\n");
+                    level.end == RunEnd::kInterrupted ? 1 : 0, ",", level.end == RunEnd::kRefused ? 1 : 0, "\n");
   }
   return csv;
 }

@@ -17,10 +17,10 @@ namespace triad::tools {
 
 // One run.
 struct LevelReport {
-  std::string label;            // as LoadLevel's
-  bool is_open = false;         // sent by a schedule: there may be late and dropped ones
-  bool is_interrupted = false;  // by the user, before its end
+  std::string label;     // as LoadLevel's
+  bool is_open = false;  // sent by a schedule: there may be late and dropped ones
   RunResult result;
+  RunEnd end = RunEnd::kComplete;
   CheckReport check;
   absl::Status generator;  // CheckGenerator's
 };
@@ -48,9 +48,12 @@ inline constexpr NamedShare kReportedShares[] = {{"p50", 0.5},  {"p75", 0.75},  
 // "RESOURCE_EXHAUSTED", for an index into RunResult::codes.
 std::string CodeName(size_t code);
 
-// Why the command fails although it has a report: wrong answers, an interrupt, a load generator that could not keep up
-// (a search takes that as an answer), not one result, or a search without one. OK otherwise: errors of the server and a
-// missed SLO are results.
+// ", interrupted" after a `separator` of ", "; nothing for a run that is complete.
+std::string EndMark(RunEnd end, const std::string& separator);
+
+// Why the command fails although it has a report: wrong answers, an interrupt, refusals for good, a load generator that
+// could not keep up (a search takes that as an answer), not one result, or a search without one. OK otherwise: errors
+// of the server and a missed SLO are results.
 absl::Status Verdict(const BenchReport& report);
 
 // For people: one level in full, several in a table.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,7 +37,7 @@ std::vector<float> OutputRows(const client::Tensor& output, int64_t sequence, in
 }
 
 void CheckAttend(const SampledAnswer& answer, const RequestBuilder& builder, const client::Client& client,
-                 CheckReport& report) {
+                 const client::CallOptions& options, CheckReport& report) {
   const Workload& w = builder.workload();
   const auto cannot = [&](const absl::Status& status) {
     ++report.unchecked;
@@ -47,14 +48,14 @@ void CheckAttend(const SampledAnswer& answer, const RequestBuilder& builder, con
   };
   const client::Shape expected = {w.batch, answer.request.tokens, w.heads, w.v_head_dim};
   if (answer.output.shape() != expected) return wrong("the output's shape is not that of the request");
-  const auto info = client.GetServerInfo();
+  const auto info = client.GetServerInfo(options);
   if (!info.ok()) return cannot(info.status());
   const int64_t rows = RowsToCheck(w, answer.request, info->limits.max_reference_work);
   if (rows == 0) return cannot(absl::OutOfRangeError("one row is more than the server's --max_reference_work"));
 
   const auto sequence = static_cast<int64_t>(answer.request.seed % static_cast<uint64_t>(w.batch));
   const AttentionRows problem = LastRows(builder.Attend(answer.request), sequence, rows);
-  const auto truth = client.Attend(ReferenceRequest(problem));
+  const auto truth = client.Attend(ReferenceRequest(problem), options);
   if (!truth.ok()) return cannot(truth.status());
   const double excess =
       ExcessError(problem, w.dtype, OutputRows(answer.output, sequence, rows), truth->output.CopyToFloat32());
@@ -67,10 +68,10 @@ void CheckAttend(const SampledAnswer& answer, const RequestBuilder& builder, con
 }
 
 void CheckForward(const SampledAnswer& answer, const RequestBuilder& builder, const client::Client& client,
-                  CheckReport& report) {
+                  const client::CallOptions& options, CheckReport& report) {
   client::ForwardRequest request = builder.Forward(answer.request);
   request.version = answer.layer_version;  // the one that answered, should another have been loaded since
-  const auto alone = client.Forward(request);
+  const auto alone = client.Forward(request, options);
   if (!alone.ok()) {
     ++report.unchecked;
     report.why_unchecked = alone.status().ToString();
@@ -84,14 +85,15 @@ void CheckForward(const SampledAnswer& answer, const RequestBuilder& builder, co
 }  // namespace
 
 CheckReport CheckAnswers(const std::vector<SampledAnswer>& answers, const RequestBuilder& builder,
-                         const std::vector<client::Client>& clients) {
+                         const std::vector<client::Client>& clients, std::stop_token stop) {
+  const client::CallOptions options{.cancel = std::move(stop)};
   CheckReport report;
   for (const SampledAnswer& answer : answers) {
     const client::Client& client = clients[answer.target];
     if (builder.workload().kind == Workload::Kind::kAttend) {
-      CheckAttend(answer, builder, client, report);
+      CheckAttend(answer, builder, client, options, report);
     } else {
-      CheckForward(answer, builder, client, report);
+      CheckForward(answer, builder, client, options, report);
     }
   }
   return report;

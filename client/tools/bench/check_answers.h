@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,9 @@ struct CheckReport {
 
 // Attend: the last rows of one sequence (at most 64, and what the server's max_reference_work allows) are asked of
 // kernel REFERENCE. Forward: the same request is sent again, alone, and must bring the same bytes. Each question goes
-// to the server that gave the answer; `clients` are by target. Blocks; one call after another.
+// to the server that gave the answer; `clients` are by target. Blocks; one call after another. What a `stop` cancels
+// is unchecked.
 CheckReport CheckAnswers(const std::vector<SampledAnswer>& answers, const RequestBuilder& builder,
-                         const std::vector<client::Client>& clients);
+                         const std::vector<client::Client>& clients, std::stop_token stop = {});
 
 }  // namespace triad::tools

@@ -153,7 +153,7 @@ Chart ErrorChart(const RunResult& r) {
 
 void AppendLevel(std::string& html, const LevelReport& level) {
   const RunResult& r = level.result;
-  absl::StrAppend(&html, "<h2>", EscapeHtml(level.label), level.is_interrupted ? ", interrupted" : "", "</h2>\n");
+  absl::StrAppend(&html, "<h2>", EscapeHtml(level.label), EndMark(level.end, ", "), "</h2>\n");
   if (!level.generator.ok()) {
     absl::StrAppend(&html, "<p class=\"bad\">", EscapeHtml(std::string(level.generator.message())), "</p>\n");
   }

@@ -25,13 +25,25 @@ class LoadRun {
         due_times_(std::move(plan.due_times)),
         requests_(std::move(plan.requests)) {}
 
+  RunEnd Run() {
+    if (concurrency_ > 0) {
+      RunClosed();
+    } else {
+      RunOpen();
+    }
+    MutexLock lock(mu_);
+    while (in_flight_ > 0) idle_.Wait(mu_);
+    if (stop_.stop_requested()) return RunEnd::kInterrupted;
+    return is_refused_ ? RunEnd::kRefused : RunEnd::kComplete;
+  }
+
+ private:
   void RunClosed() {
     {
       MutexLock lock(mu_);
       in_flight_ = concurrency_;
     }
     for (int64_t lane = 0; lane < concurrency_; ++lane) SendNext(lane, tools_.clock.Now());
-    AwaitIdle();
   }
 
   void RunOpen() {
@@ -51,10 +63,8 @@ class LoadRun {
       SendDue(/*turn=*/sent, start + *due);
     }
     tools_.recorder.OnSendingEnded(tools_.clock.Now());
-    AwaitIdle();
   }
 
- private:
   // A request of the plan that is about to go out.
   struct Outgoing {
     PlannedRequest request;
@@ -94,7 +104,7 @@ class LoadRun {
     const Time end = duration_ ? tools_.recorder.start() + *duration_ : kNever;
     {
       MutexLock lock(mu_);
-      if (taken_ < max_requests_ && now < end && !stop_.stop_requested()) {
+      if (taken_ < max_requests_ && now < end && !MustStop()) {
         ++taken_;
         request = requests_();
         return true;
@@ -113,8 +123,15 @@ class LoadRun {
     tools_.recorder.OnSent(out.due, out.sent);
     const absl::Status status =
         out.route.sender->Send(out.request, [this, out](Reply reply) { OnReply(out, std::move(reply)); });
-    if (!status.ok()) tools_.recorder.OnError(TimesOf(out), status);
+    if (!status.ok()) RecordError(TimesOf(out), status);
     return status.ok();
+  }
+
+  void RecordError(const RequestTimes& times, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_) {
+    if (!tools_.recorder.OnError(times, status)) return;
+    MutexLock lock(mu_);
+    is_refused_ = true;
+    due_.SignalAll();
   }
 
   RequestTimes TimesOf(const Outgoing& out) const {
@@ -130,7 +147,7 @@ class LoadRun {
                            .output = std::move(reply.output),
                            .layer_version = reply.layer_version});
     } else {
-      tools_.recorder.OnError(times, reply.status);
+      RecordError(times, reply.status);
     }
     if (concurrency_ > 0) {
       SendNext(out.lane, times.answered);
@@ -145,17 +162,14 @@ class LoadRun {
     if (--in_flight_ == 0) idle_.SignalAll();
   }
 
-  void AwaitIdle() ABSL_LOCKS_EXCLUDED(mu_) {
-    MutexLock lock(mu_);
-    while (in_flight_ > 0) idle_.Wait(mu_);
-  }
-
-  // False: a stop was requested first.
+  // False: the sending must stop first.
   bool AwaitTime(Time due) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
-    while (!stop_.stop_requested() && tools_.clock.Now() < due) tools_.clock.WaitUntil(due_, mu_, due);
-    return !stop_.stop_requested();
+    while (!MustStop() && tools_.clock.Now() < due) tools_.clock.WaitUntil(due_, mu_, due);
+    return !MustStop();
   }
+
+  bool MustStop() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return is_refused_ || stop_.stop_requested(); }
 
   const LoadTools& tools_;
   const int64_t concurrency_;
@@ -167,22 +181,15 @@ class LoadRun {
 
   Mutex mu_;  // guards what follows
   CondVar idle_;
-  CondVar due_;  // signalled by a stop; else the clock ends the wait
+  CondVar due_;  // signalled when the sending must stop; else the clock ends the wait
   RequestStream requests_ ABSL_GUARDED_BY(mu_);
-  int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;      // closed loop: requests so far
-  int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;  // closed loop: lanes that have not ended
+  int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;        // closed loop: requests so far
+  int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;    // closed loop: lanes that have not ended
+  bool is_refused_ ABSL_GUARDED_BY(mu_) = false;  // for good
 };
 
 }  // namespace
 
-void RunLoad(LoadPlan plan, const LoadTools& tools) {
-  const bool is_closed = plan.concurrency > 0;
-  LoadRun run(std::move(plan), tools);
-  if (is_closed) {
-    run.RunClosed();
-  } else {
-    run.RunOpen();
-  }
-}
+RunEnd RunLoad(LoadPlan plan, const LoadTools& tools) { return LoadRun(std::move(plan), tools).Run(); }
 
 }  // namespace triad::tools

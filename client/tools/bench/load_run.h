@@ -35,7 +35,7 @@ struct LoadPlan {
   int64_t max_in_flight = 1024;
 
   std::optional<Duration> duration = {};  // of the sending; unset: an open loop's due times say
-  std::stop_token stop = {};              // ends the sending early
+  std::stop_token stop = {};              // ends the sending early; what is in flight is the senders' to cancel
 };
 
 // What a run acts on. All are borrowed and outlive it; `trace` may be null.
@@ -49,7 +49,7 @@ struct LoadTools {
 
 // Starts at recorder.start(), sends, and returns when all that was sent is answered. An open loop is driven by the
 // calling thread; a closed one by the threads that bring the answers. A lane of a closed loop whose sender takes no
-// more (its stream has broken) ends.
-void RunLoad(LoadPlan plan, const LoadTools& tools);
+// more (its stream has broken) ends. So does the sending once all is refused for good.
+RunEnd RunLoad(LoadPlan plan, const LoadTools& tools);
 
 }  // namespace triad::tools

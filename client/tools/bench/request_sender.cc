@@ -23,8 +23,8 @@ Reply ToReply(absl::StatusOr<Response> response) {
 
 class UnarySender final : public RequestSender {
  public:
-  UnarySender(client::Client client, const RequestBuilder& builder, absl::Duration timeout)
-      : client_(std::move(client)), builder_(builder), options_{.timeout = timeout} {}
+  UnarySender(client::Client client, const RequestBuilder& builder, const SenderOptions& options)
+      : client_(std::move(client)), builder_(builder), options_{.timeout = options.timeout, .cancel = options.cancel} {}
 
   absl::Status Send(const PlannedRequest& request, ReplyCallback done) override {
     if (builder_.workload().kind == Workload::Kind::kAttend) {
@@ -118,19 +118,21 @@ class StreamSender final : public RequestSender {
 }  // namespace
 
 std::unique_ptr<RequestSender> MakeUnarySender(client::Client client, const RequestBuilder& builder,
-                                               absl::Duration timeout) {
-  return std::make_unique<UnarySender>(std::move(client), builder, timeout);
+                                               const SenderOptions& options) {
+  return std::make_unique<UnarySender>(std::move(client), builder, options);
 }
 
 absl::StatusOr<std::unique_ptr<RequestSender>> MakeStreamSender(const client::Client& client,
-                                                                const RequestBuilder& builder, absl::Duration timeout) {
+                                                                const RequestBuilder& builder,
+                                                                const SenderOptions& options) {
   const auto make = [&](auto stream) -> absl::StatusOr<std::unique_ptr<RequestSender>> {
     if (!stream.ok()) return stream.status();
     using Stream = typename std::decay_t<decltype(*stream)>::element_type;
-    return std::make_unique<StreamSender<Stream>>(*std::move(stream), builder, timeout);
+    return std::make_unique<StreamSender<Stream>>(*std::move(stream), builder, options.timeout);
   };
-  return builder.workload().kind == Workload::Kind::kAttend ? make(client.OpenAttendStream())
-                                                            : make(client.OpenForwardStream());
+  return builder.workload().kind == Workload::Kind::kAttend
+             ? make(client.OpenAttendStream({.cancel = options.cancel}))
+             : make(client.OpenForwardStream({.cancel = options.cancel}));
 }
 
 }  // namespace triad::tools

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "client/tools/bench/workload.h"
 #include "triad/attend.h"
 #include "triad/client.h"
+#include "triad/options.h"
 #include "triad/tensor.h"
 
 namespace triad::tools {
@@ -36,13 +38,19 @@ class RequestSender {
   virtual absl::Status Send(const PlannedRequest& request, ReplyCallback done) = 0;
 };
 
-// Each request a unary call with `timeout`. `builder` outlives the sender.
+struct SenderOptions {
+  absl::Duration timeout = client::kDefaultTimeout;  // of each request
+  std::stop_token cancel = {};                       // a stop answers all that is in flight with CANCELLED
+};
+
+// Each request a unary call. `builder` outlives the sender.
 std::unique_ptr<RequestSender> MakeUnarySender(client::Client client, const RequestBuilder& builder,
-                                               absl::Duration timeout);
+                                               const SenderOptions& options);
 
 // Requests are items of one stream, opened here. `builder` outlives the sender. The destructor waits for the answers of
 // what was sent.
 absl::StatusOr<std::unique_ptr<RequestSender>> MakeStreamSender(const client::Client& client,
-                                                                const RequestBuilder& builder, absl::Duration timeout);
+                                                                const RequestBuilder& builder,
+                                                                const SenderOptions& options);
 
 }  // namespace triad::tools

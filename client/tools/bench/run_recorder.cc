@@ -13,6 +13,13 @@ namespace {
 
 constexpr double kMostLateShare = 0.01;
 
+// Before a run is given up: requests of other lengths may be served.
+constexpr Duration kLeastRefusedTime = std::chrono::seconds(1);
+constexpr int64_t kLeastRefused = 10;
+constexpr absl::StatusCode kRefusalsForGood[] = {absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
+                                                 absl::StatusCode::kPermissionDenied,
+                                                 absl::StatusCode::kUnauthenticated, absl::StatusCode::kUnimplemented};
+
 double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 Duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
@@ -60,12 +67,13 @@ void RunRecorder::OnResult(const RequestTimes& times, const client::Timings& tim
   r.elapsed = std::max(r.elapsed, Duration(times.answered - start_));
 }
 
-void RunRecorder::OnError(const RequestTimes& times, const absl::Status& status) {
+bool RunRecorder::OnError(const RequestTimes& times, const absl::Status& status) {
   const auto code = std::min(static_cast<size_t>(status.code()), kStatusCodes - 1);
   MutexLock lock(mu_);
   CodeCount& count = result_.codes[code];
   if (count.count++ == 0) count.first_message = std::string(status.message());
   result_.series.AddFailed(times.answered - start_);
+  return IsRefusedForGood(result_, times.answered - start_);
 }
 
 void RunRecorder::OnSendingEnded(Time now) {
@@ -101,6 +109,12 @@ absl::Status CheckGenerator(const RunResult& result, const RecorderOptions& opti
         result.late, result.sent, ShortDuration(options.late_after)));
   }
   return absl::OkStatus();
+}
+
+bool IsRefusedForGood(const RunResult& result, Duration elapsed) {
+  int64_t refused = 0;
+  for (const absl::StatusCode code : kRefusalsForGood) refused += result.codes[static_cast<size_t>(code)].count;
+  return elapsed >= kLeastRefusedTime && refused >= kLeastRefused && refused == result.answered();
 }
 
 std::string ShortDuration(Duration duration) {

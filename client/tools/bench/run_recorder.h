@@ -32,6 +32,13 @@ struct CodeCount {
   std::string first_message;  // of the first answer with this code
 };
 
+// Why a run ended.
+enum class RunEnd {
+  kComplete,     // all was sent that was to be
+  kInterrupted,  // by the user
+  kRefused,      // IsRefusedForGood
+};
+
 struct RunResult {
   // Answers that brought a result. All but `latency` and `slo` are of those only; in `slo` others count as misses.
   LatencyHistogram latency;      // from when it was due: what a user waits, whatever held the sender up
@@ -77,8 +84,8 @@ class RunRecorder {
   void OnSent(Time due, Time sent) ABSL_LOCKS_EXCLUDED(mu_);
   void OnDropped(Time due) ABSL_LOCKS_EXCLUDED(mu_);
   void OnResult(const RequestTimes& times, const client::Timings& timings) ABSL_LOCKS_EXCLUDED(mu_);
-  // A request that ended, after it was sent, with an error.
-  void OnError(const RequestTimes& times, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  // A request that ended, after it was sent, with an error. Returns IsRefusedForGood.
+  bool OnError(const RequestTimes& times, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   void OnSendingEnded(Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
   // A copy of all of it; for the end of a run.
@@ -97,6 +104,10 @@ class RunRecorder {
 // Why a result does not say what an open loop of that schedule would have met: more than 1 % of the sends were late, or
 // some were dropped. OK where neither holds.
 absl::Status CheckGenerator(const RunResult& result, const RecorderOptions& options);
+
+// Whether going on is pointless: a second and ten answers have brought nothing but refusals that would be the same
+// another time (INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAUTHENTICATED, UNIMPLEMENTED).
+bool IsRefusedForGood(const RunResult& result, Duration elapsed);
 
 // "812ns", "12.3us", "4.56ms", "1.20s": three digits.
 std::string ShortDuration(Duration duration);

@@ -121,13 +121,23 @@ TEST(BenchReportTest, AnInterruptedLevelIsMarkedInEveryForm) {
   BenchReport report = Report({Level("rate 100/s")});
   EXPECT_THAT(Print(report), Not(HasSubstr("interrupted")));
   EXPECT_EQ(ReportJson(report)["levels"][0]["interrupted"], false);
-  report.levels[0].is_interrupted = true;
+  report.levels[0].end = RunEnd::kInterrupted;
   EXPECT_THAT(Print(report), HasSubstr("80.0/s, interrupted\n"));
   EXPECT_EQ(ReportJson(report)["levels"][0]["interrupted"], true);
-  EXPECT_THAT(ReportCsv(report), HasSubstr(",1\n"));
+  EXPECT_THAT(ReportCsv(report), HasSubstr(",1,0\n"));
   EXPECT_THAT(ReportHtml(report), HasSubstr("rate 100/s, interrupted"));
   report.levels.push_back(report.levels[0]);
   EXPECT_THAT(Print(report), HasSubstr("missed  interrupted\n"));
+}
+
+TEST(BenchReportTest, ALevelRefusedForGoodIsMarkedInEveryForm) {
+  BenchReport report = Report({Level("rate 100/s")});
+  EXPECT_EQ(ReportJson(report)["levels"][0]["refused"], false);
+  report.levels[0].end = RunEnd::kRefused;
+  EXPECT_THAT(Print(report), HasSubstr("80.0/s, refused for good\n"));
+  EXPECT_EQ(ReportJson(report)["levels"][0]["refused"], true);
+  EXPECT_THAT(ReportCsv(report), HasSubstr(",0,1\n"));
+  EXPECT_THAT(ReportHtml(report), HasSubstr("rate 100/s, refused for good"));
 }
 
 TEST(BenchReportTest, TheHtmlPageNeedsNothingElse) {
@@ -149,8 +159,17 @@ TEST(VerdictTest, WrongAnswersFail) {
 }
 
 TEST(VerdictTest, AnInterruptFailsWhateverElseIsMissing) {
-  BenchReport report = Report({LevelReport{.label = "concurrency 1", .is_interrupted = true}});
+  BenchReport report = Report({LevelReport{.label = "concurrency 1", .end = RunEnd::kInterrupted}});
   EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kCancelled);
+}
+
+TEST(VerdictTest, RefusalsForGoodFailWithTheServersMessage) {
+  BenchReport report = Report({Level("rate 100/s"), LevelReport{.label = "rate 200/s", .end = RunEnd::kRefused}});
+  report.levels[1].result.codes[static_cast<size_t>(absl::StatusCode::kNotFound)] = {.count = 10,
+                                                                                     .first_message = "no such layer"};
+  EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(Verdict(report).message()), HasSubstr("ended early"));
+  EXPECT_THAT(std::string(Verdict(report).message()), HasSubstr("no such layer"));
 }
 
 TEST(VerdictTest, AGeneratorThatCouldNotKeepUpFailsARunAndBoundsASearch) {

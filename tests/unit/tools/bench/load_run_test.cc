@@ -75,7 +75,7 @@ class LoadRunTest : public ::testing::Test {
   // Runs `plan` on a thread of its own.
   void Start(LoadPlan plan, TraceWriter* trace = nullptr) {
     tools_.trace = trace;
-    thread_ = std::thread([this, moved = std::move(plan)]() mutable { RunLoad(std::move(moved), tools_); });
+    thread_ = std::thread([this, moved = std::move(plan)]() mutable { end_ = RunLoad(std::move(moved), tools_); });
   }
   RunResult Join() {
     thread_.join();
@@ -98,6 +98,7 @@ class LoadRunTest : public ::testing::Test {
   RunRecorder recorder_{{}, clock_.Now()};
   AnswerSample sample_{/*size=*/4, /*seed=*/1};
   LoadTools tools_ = {.routes = {{.sender = &sender_}}, .recorder = recorder_, .sample = sample_, .clock = clock_};
+  RunEnd end_ = RunEnd::kComplete;  // once joined
   std::thread thread_;
 };
 
@@ -159,6 +160,7 @@ TEST_F(LoadRunTest, AStopEndsAClosedLoopOnceWhatIsInFlightIsAnswered) {
   sender_.Answer();
   sender_.Answer();
   const RunResult result = Join();
+  EXPECT_EQ(end_, RunEnd::kInterrupted);
   EXPECT_EQ(result.sent, 2);
   EXPECT_EQ(result.succeeded(), 2);
   EXPECT_EQ(result.elapsed, Duration(milliseconds(5)));
@@ -174,8 +176,35 @@ TEST_F(LoadRunTest, AStopEndsAnOpenLoopThatWaitsForTheNextDueTime) {
   stop.request_stop();  // the clock stands still: nothing else would end the wait
   sender_.Answer();
   const RunResult result = Join();
+  EXPECT_EQ(end_, RunEnd::kInterrupted);
   EXPECT_EQ(result.due(), 1);
   EXPECT_EQ(result.elapsed, Duration(0));
+}
+
+TEST_F(LoadRunTest, AClosedLoopEndsOnceAllIsRefusedForGood) {
+  LoadPlan plan = Closed(/*concurrency=*/1);
+  plan.duration = std::chrono::hours(1);
+  Start(std::move(plan));
+  for (size_t sent = 1; sent <= 10; ++sent) {
+    sender_.AwaitSent(sent);
+    clock_.Advance(milliseconds(100));
+    sender_.Answer(absl::InvalidArgumentError("too long"));
+  }
+  const RunResult result = Join();
+  EXPECT_EQ(end_, RunEnd::kRefused);
+  EXPECT_EQ(result.sent, 10);
+  EXPECT_EQ(result.elapsed, Duration(seconds(1)));
+}
+
+TEST_F(LoadRunTest, AnOpenLoopThatWaitsForTheNextDueTimeEndsOnceAllIsRefusedForGood) {
+  LoadPlan plan = Open(/*count=*/200);
+  Start(std::move(plan));
+  clock_.Advance(seconds(1));
+  sender_.AwaitSent(101);  // the next is due when the clock goes on
+  for (int i = 0; i < 101; ++i) sender_.Answer(absl::InvalidArgumentError("too long"));
+  const RunResult result = Join();
+  EXPECT_EQ(end_, RunEnd::kRefused);
+  EXPECT_EQ(result.sent, 101);
 }
 
 TEST_F(LoadRunTest, LanesOfABrokenSenderEnd) {

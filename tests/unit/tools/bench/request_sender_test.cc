@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "core/base/mutex.h"
@@ -82,6 +83,35 @@ class StreamConnection final : public client::Connection {
   const std::shared_ptr<FakeStream::State> state_;
 };
 
+// Keeps what it is told to stop by.
+class CancelConnection final : public client::Connection {
+ public:
+  void AttendAsync(const client::AttendRequest&, const client::CallOptions& options, client::AttendCallback) override {
+    cancel = options.cancel;
+  }
+  absl::StatusOr<std::unique_ptr<client::AttendStream>> OpenAttendStream(
+      const client::StreamOptions& options) override {
+    cancel = options.cancel;
+    return absl::UnavailableError("not here");
+  }
+
+  std::stop_token cancel;
+};
+
+TEST(SenderOptionsTest, AStopReachesCallsAndStreams) {
+  const PlannedRequest plan = {.tokens = 1, .kv_len = 1, .seed = 1};
+  const RequestBuilder builder = *RequestBuilder::Create({}, plan);
+  const auto connection = std::make_shared<CancelConnection>();
+  const std::stop_source stop;
+  const SenderOptions options = {.cancel = stop.get_token()};
+  const auto sender = MakeUnarySender(client::Client(connection), builder, options);
+  ASSERT_TRUE(sender->Send(plan, [](const Reply&) {}).ok());
+  EXPECT_EQ(connection->cancel, stop.get_token());
+  connection->cancel = {};
+  EXPECT_FALSE(MakeStreamSender(client::Client(connection), builder, options).ok());
+  EXPECT_EQ(connection->cancel, stop.get_token());
+}
+
 // Replies, to be awaited one by one.
 class Inbox {
  public:
@@ -112,7 +142,7 @@ class StreamSenderTest : public ::testing::Test {
   const RequestBuilder builder_ = *RequestBuilder::Create({}, plan_);
   const std::shared_ptr<FakeStream::State> state_ = std::make_shared<FakeStream::State>();
   std::unique_ptr<RequestSender> sender_ =
-      *MakeStreamSender(client::Client(std::make_shared<StreamConnection>(state_)), builder_, absl::Seconds(1));
+      *MakeStreamSender(client::Client(std::make_shared<StreamConnection>(state_)), builder_, {});
 };
 
 TEST_F(StreamSenderTest, AnswersFindTheirRequestsInAnyOrder) {

@@ -99,6 +99,38 @@ TEST(CheckGeneratorTest, ADroppedRequestFails) {
               HasSubstr("1 of 1000 requests were not sent"));
 }
 
+// A run that has brought `count` answers of `code`.
+RunResult Answers(absl::StatusCode code, int64_t count) {
+  RunResult result;
+  result.codes[static_cast<size_t>(code)].count = count;
+  return result;
+}
+
+TEST(IsRefusedForGoodTest, AfterASecondAndTenRefusalsThatWouldBeTheSameAnotherTime) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound, absl::StatusCode::kPermissionDenied,
+        absl::StatusCode::kUnauthenticated, absl::StatusCode::kUnimplemented}) {
+    EXPECT_TRUE(IsRefusedForGood(Answers(code, 10), seconds(1))) << code;
+    EXPECT_FALSE(IsRefusedForGood(Answers(code, 9), seconds(1))) << code;
+    EXPECT_FALSE(IsRefusedForGood(Answers(code, 10), milliseconds(999))) << code;
+  }
+}
+
+TEST(IsRefusedForGoodTest, NotWhenAnotherTimeMayBeBetter) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnavailable, absl::StatusCode::kResourceExhausted, absl::StatusCode::kDeadlineExceeded}) {
+    EXPECT_FALSE(IsRefusedForGood(Answers(code, 1000), seconds(60))) << code;
+  }
+}
+
+TEST(IsRefusedForGoodTest, NotWhenAnythingElseWasAnswered) {
+  for (const absl::StatusCode code : {absl::StatusCode::kOk, absl::StatusCode::kUnavailable}) {
+    RunResult result = Answers(absl::StatusCode::kInvalidArgument, 1000);
+    result.codes[static_cast<size_t>(code)].count = 1;
+    EXPECT_FALSE(IsRefusedForGood(result, seconds(60))) << code;
+  }
+}
+
 TEST(ShortPercentileTest, OfNothingIsADash) {
   LatencyHistogram histogram;
   EXPECT_EQ(ShortPercentile(histogram, 0.5), "-");
