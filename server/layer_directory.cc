@@ -19,9 +19,12 @@ namespace fs = std::filesystem;
 constexpr char kSpecFile[] = "layer.textproto";
 constexpr char kWeightsFile[] = "weights.safetensors";
 
-absl::Status CannotRead(const fs::path& path, const std::error_code& error) {
-  return absl::FailedPreconditionError(absl::StrCat("cannot read ", path.string(), ": ", error.message()));
+absl::Status CannotRead(absl::string_view what, const std::error_code& error) {
+  return absl::FailedPreconditionError(absl::StrCat("cannot read ", what, ": ", error.message()));
 }
+
+// What clients are told of `path` below `root`: not where the directory lies.
+std::string Below(const fs::path& root, const fs::path& path) { return path.lexically_relative(root).string(); }
 
 bool HoldsSpec(const fs::path& folder) {
   std::error_code error;
@@ -39,28 +42,29 @@ absl::StatusOr<fs::path> Resolve(const fs::path& path, const fs::path& root) {
   std::error_code error;
   fs::path resolved = fs::canonical(path, error);
   if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
-    return absl::NotFoundError(absl::StrCat("there is no ", path.string()));
+    return absl::NotFoundError(absl::StrCat("there is no ", Below(root, path), " in the layer directory"));
   }
-  if (error) return CannotRead(path, error);
+  if (error) return CannotRead(Below(root, path), error);
   if (IsBelow(resolved, root)) return resolved;
   return absl::FailedPreconditionError(
-      absl::StrCat(path.string(), " must lie in the layer directory; a symbolic link leads to ", resolved.string()));
+      absl::StrCat(Below(root, path), " must lie in the layer directory; a symbolic link leads out of it"));
 }
 
-absl::StatusOr<int64_t> HighestVersion(const fs::path& layer) {
+// `layer` lies below `root`.
+absl::StatusOr<int64_t> HighestVersion(const fs::path& layer, const fs::path& root) {
   std::error_code error;
   fs::directory_iterator entries(layer, error);
   if (error == std::errc::not_a_directory)
-    return absl::NotFoundError(absl::StrCat("there is no folder ", layer.string()));
-  if (error) return CannotRead(layer, error);
+    return absl::NotFoundError(absl::StrCat("there is no folder ", Below(root, layer), " in the layer directory"));
+  if (error) return CannotRead(Below(root, layer), error);
   int64_t highest = 0;
   for (const fs::directory_iterator end; entries != end; entries.increment(error)) {
     const std::optional<int64_t> version = ParseLayerVersion(entries->path().filename().string());
     if (version && *version > highest && HoldsSpec(entries->path())) highest = *version;
   }
-  if (error) return CannotRead(layer, error);
+  if (error) return CannotRead(Below(root, layer), error);
   if (highest > 0) return highest;
-  return absl::NotFoundError(absl::StrCat("there is no version with a ", kSpecFile, " in ", layer.string()));
+  return absl::NotFoundError(absl::StrCat("there is no version with a ", kSpecFile, " in ", Below(root, layer)));
 }
 
 // Adds to `names` what lies at or below `folder`, which is called `name`; a folder that has gone meanwhile holds
@@ -69,7 +73,7 @@ absl::Status Collect(const fs::path& folder, const std::string& name, std::set<s
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   if (error == std::errc::no_such_file_or_directory && !name.empty()) return absl::OkStatus();
-  if (error) return CannotRead(folder, error);
+  if (error) return CannotRead(folder.string(), error);
   for (const fs::directory_iterator end; entries != end; entries.increment(error)) {
     const fs::directory_entry& entry = *entries;
     const std::string segment = entry.path().filename().string();
@@ -84,7 +88,7 @@ absl::Status Collect(const fs::path& folder, const std::string& name, std::set<s
     if (entry.is_symlink(unknown) || !CheckLayerName("name", below).ok()) continue;
     if (absl::Status status = Collect(entry.path(), below, names); !status.ok()) return status;
   }
-  return error && error != std::errc::no_such_file_or_directory ? CannotRead(folder, error) : absl::OkStatus();
+  return error && error != std::errc::no_such_file_or_directory ? CannotRead(folder.string(), error) : absl::OkStatus();
 }
 
 }  // namespace
@@ -93,11 +97,11 @@ absl::StatusOr<LayerFolder> FindLayerFolder(const std::string& layer_dir, absl::
                                             std::optional<int64_t> version) {
   std::error_code error;
   const fs::path root = fs::canonical(layer_dir, error);
-  if (error) return CannotRead(layer_dir, error);
+  if (error) return CannotRead("the layer directory", error);
   const absl::StatusOr<fs::path> layer = Resolve(root / std::string(name), root);
   if (!layer.ok()) return layer.status();
   if (!version) {
-    absl::StatusOr<int64_t> highest = HighestVersion(*layer);
+    absl::StatusOr<int64_t> highest = HighestVersion(*layer, root);
     if (!highest.ok()) return highest.status();
     version = *highest;
   }

@@ -23,7 +23,8 @@ struct LayerFolder {
 };
 
 // Where `name` (checked) lies; `version` unset: the highest that is there. NOT_FOUND: no such folder.
-// FAILED_PRECONDITION: a symbolic link leads out of `layer_dir`, or `layer_dir` cannot be read. Blocks for the disk.
+// FAILED_PRECONDITION: a symbolic link leads out of `layer_dir`, or `layer_dir` cannot be read. Messages, which go to
+// clients, name what lies below `layer_dir` and not where that is. Blocks for the disk.
 absl::StatusOr<LayerFolder> FindLayerFolder(const std::string& layer_dir, absl::string_view name,
                                             std::optional<int64_t> version);
 

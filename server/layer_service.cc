@@ -128,9 +128,12 @@ class LayerService final : public v1::LayerService::CallbackService {
                                         v1::UnloadLayerResponse* response) override {
     return AnswerAtOnce({*rpc, *request, *response, Method::kUnloadLayer}, context_, [&] {
       if (absl::Status status = CheckAdmin(context_); !status.ok()) return status;
+      if (request->version() <= 0) {
+        return RefuseField("version", "name the one to unload, > 0",
+                           request->has_version() ? absl::StrCat(request->version()) : "unset");
+      }
       const absl::StatusOr<LayerChoice> choice = DecodeChoice(*request);
       if (!choice.ok()) return choice.status();
-      if (!choice->version) return RefuseField("version", "be given", "unset");
       auto removed = context_.layers.Remove(choice->name, *choice->version);
       if (!removed.ok()) return removed.status();
       context_.loader.Discard(*std::move(removed));

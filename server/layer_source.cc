@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/attention/attention_request.h"
 #include "core/base/scratch.h"
 #include "core/layer/forward_batch.h"
@@ -60,7 +61,12 @@ class DirectorySource final : public LayerSource {
   }
 
   absl::StatusOr<std::shared_ptr<const HostedLayer>> Read(const LayerFolder& folder) override {
-    return WarmedUp(LoadLayerFolder(folder.path, host_.isa), host_);
+    auto layer = WarmedUp(LoadLayerFolder(folder.path, host_.isa), host_);
+    if (layer.ok()) return layer;
+    // The message goes to clients, who need not know where the directory lies.
+    const absl::Status& error = layer.status();
+    const std::string name = absl::StrCat(folder.name, "/", folder.version);
+    return absl::Status(error.code(), absl::StrReplaceAll(error.message(), {{folder.path, name}}));
   }
 
  private:

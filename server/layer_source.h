@@ -20,7 +20,8 @@ class LayerSource {
   // Which folder is meant. Errors as FindLayerFolder. Blocks for the disk.
   virtual absl::StatusOr<LayerFolder> Find(const LayerChoice& choice) = 0;
   // Reads, packs and warms up what lies there: the first request finds it ready. Errors as LoadLayerFolder, and
-  // FAILED_PRECONDITION when this server could not serve it. Blocks for as long as that takes.
+  // FAILED_PRECONDITION when this server could not serve it; messages name files by <name>/<version>/. Blocks for as
+  // long as that takes.
   virtual absl::StatusOr<std::shared_ptr<const HostedLayer>> Read(const LayerFolder& folder) = 0;
 };
 

@@ -23,6 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // A layer directory, and beside it a folder that nothing may lead to.
 class LayerDirectoryTest : public ::testing::Test {
@@ -45,6 +46,7 @@ class LayerDirectoryTest : public ::testing::Test {
     const absl::Status status = Find(name, version).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("must lie in the layer directory"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("outside")));
   }
 
   const TemporaryFolder temporary_;
@@ -75,6 +77,7 @@ TEST_F(LayerDirectoryTest, WhatIsMissingIsNotFound) {
   for (const auto& status : {Find("nowhere").status(), Find("nowhere", 1).status(), Find("empty").status(),
                              Find("a", 2).status(), Find("a", 1).status(), Find("a/1/layer.textproto").status()}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr(folder_.string())));
   }
 }
 
@@ -160,7 +163,9 @@ TEST_F(LayerDirectoryTest, AFolderThatMayNotBeReadIsAnErrorThatNamesIt) {
 
 TEST_F(LayerDirectoryTest, ADirectoryThatCannotBeReadIsAnError) {
   EXPECT_TRUE(absl::IsFailedPrecondition(ListLayerNames((folder_ / "nowhere").string()).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(FindLayerFolder((folder_ / "nowhere").string(), "a", 1).status()));
+  const absl::Status missing = FindLayerFolder((folder_ / "nowhere").string(), "a", 1).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(missing));
+  EXPECT_THAT(std::string(missing.message()), Not(HasSubstr("nowhere"))) << "clients are told";
   fs::create_directories(folder_ / "bare");
   EXPECT_THAT(*ListLayerNames((folder_ / "bare").string()), IsEmpty());
 }
