@@ -4,6 +4,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "client/tools/await_answer.h"
 #include "client/tools/connection_flags.h"
 #include "client/tools/json_output.h"
 #include "triad/client.h"
@@ -31,7 +32,9 @@ const char* Name(client::Health health) {
 int RunHealth(const HealthFlags& flags, const World& world) {
   const auto connection = world.connect(flags.connection.client_options());
   if (!connection.ok()) return PrintError(connection.status(), flags.connection.target, kExitUsage, world);
-  const auto health = client::Client(*connection).CheckHealth(flags.service, flags.connection.call_options());
+  const auto health = AwaitAnswer(world, flags.connection.target, [&] {
+    return client::Client(*connection).CheckHealth(flags.service, flags.connection.call_options());
+  });
   if (!health.ok()) return PrintError(health.status(), flags.connection.target, ExitCodeOf(health.status()), world);
   if (flags.connection.json) {
     PrintJson({{"service", flags.service}, {"status", Name(*health)}}, world.out);

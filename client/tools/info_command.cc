@@ -5,6 +5,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/time/time.h"
+#include "client/tools/await_answer.h"
 #include "client/tools/connection_flags.h"
 #include "client/tools/json_output.h"
 #include "triad/client.h"
@@ -40,7 +41,8 @@ Json InfoJson(const client::ServerInfo& info) {
 int RunInfo(const ConnectionFlags& flags, const World& world) {
   const auto connection = world.connect(flags.client_options());
   if (!connection.ok()) return PrintError(connection.status(), flags.target, kExitUsage, world);
-  const auto info = client::Client(*connection).GetServerInfo(flags.call_options());
+  const auto info =
+      AwaitAnswer(world, flags.target, [&] { return client::Client(*connection).GetServerInfo(flags.call_options()); });
   if (!info.ok()) return PrintError(info.status(), flags.target, ExitCodeOf(info.status()), world);
   if (flags.json) {
     PrintJson(InfoJson(*info), world.out);

@@ -1,12 +1,14 @@
 #include "client/tools/layers_command.h"
 
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/tools/await_answer.h"
 #include "client/tools/connection_flags.h"
 #include "client/tools/json_output.h"
 #include "triad/client.h"
@@ -106,7 +108,10 @@ int Run(Action action, const LayersFlags& flags, const World& world) {
   const std::string& target = flags.connection.target;
   const auto connection = world.connect(flags.connection.client_options());
   if (!connection.ok()) return PrintError(connection.status(), target, kExitUsage, world);
-  const absl::Status status = action(client::Client(*connection), flags, world.out);
+  std::ostringstream answer;  // printed once the line of progress is gone
+  const absl::Status status =
+      AwaitAnswer(world, target, [&] { return action(client::Client(*connection), flags, answer); });
+  world.out << answer.str();
   return status.ok() ? kExitOk : PrintError(status, target, ExitCodeOf(status), world);
 }
 
