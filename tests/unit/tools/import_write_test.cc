@@ -3,12 +3,14 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "client/tools/import/layer_text.h"
 #include "client/tools/import/write_layer.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/layer_name.h"
 #include "tests/unit/tools/import_fixture.h"
 
 namespace triad::tools {
@@ -86,6 +88,23 @@ TEST_F(ImportWriteTest, NamesStayInTheLayerDirectory) {
   EXPECT_FALSE(CheckLayerName("a/a/a/a/a/a/a/a/a").ok());
   EXPECT_FALSE(CheckLayerName(std::string(201, 'a')).ok());
   EXPECT_TRUE(CheckLayerName("meta/Llama-3.1-8B_x").ok());
+}
+
+// Every string of up to four bytes of each kind, and the limits of length.
+TEST(CheckLayerNameTest, WhatIsTakenAServerTakesToo) {
+  const std::string bytes("aZ0_.-/ \x80", 9);
+  std::vector<std::string> names = {"", std::string(200, 'a'), std::string(201, 'a'), "a/a/a/a/a/a/a/a",
+                                    "a/a/a/a/a/a/a/a/a"};
+  for (size_t begin = 0; begin < names.size(); ++begin) {
+    if (names[begin].size() >= 4) continue;
+    for (const char byte : bytes) names.push_back(names[begin] + byte);
+  }
+  for (const std::string& name : names) {
+    if (!CheckLayerName(name).ok()) continue;
+    ASSERT_EQ(triad::CheckLayerName("name", name), absl::OkStatus());
+  }
+  EXPECT_TRUE(CheckLayerName(std::string(200, 'a')).ok());
+  EXPECT_TRUE(CheckLayerName("a/a/a/a/a/a/a/a").ok());
 }
 
 TEST_F(ImportWriteTest, ACommandLineThatMakesNoSenseWritesNothing) {
