@@ -32,9 +32,9 @@ double RoundsOf(int threads) {
 
 }  // namespace
 
-double ProbeCores() {
+double ProbeCores(int threads) {
   const double one = RoundsOf(1);
-  return RoundsOf(2) / one;
+  return RoundsOf(threads) / one;
 }
 
 }  // namespace triad

@@ -1,9 +1,9 @@
 #include "tests/bench/fma_peak.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
+
+#include "tests/bench/run_on_threads.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/bench/fma_peak.cc"
@@ -66,12 +66,6 @@ double MeasureFmaPeak(int pieces) {
     value = result;
   }
   return best;
-}
-
-double ThreadSeconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 }  // namespace triad

@@ -7,7 +7,4 @@ namespace triad {
 // 40 us.
 double MeasureFmaPeak(int pieces);
 
-// This thread's own time: what others do with the core between two of its slices is not the measured code's doing.
-double ThreadSeconds();
-
 }  // namespace triad

@@ -1,7 +1,5 @@
-// A hosted layer's speed as a share of the core's FMA peak, measured as kernels_bench.cc does. One thread. FLOP are
-// those that the answer needs: projections of the tokens, and the attention's visible pairs.
-#include "tests/bench/forward_bench.h"
-
+// A hosted layer's speed as a share of the FMA peak. FLOP are those that the answer needs: projections of the tokens,
+// and the attention's visible pairs.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -14,10 +12,11 @@
 
 #include "core/attention/fast_attention.h"
 #include "core/base/check.h"
-#include "core/base/cpu.h"
 #include "core/layer/forward_batch.h"
 #include "core/layer/layer_tensors.h"
-#include "tests/bench/fma_peak.h"
+#include "tests/bench/bench_rows.h"
+#include "tests/bench/machine_limit.h"
+#include "tests/bench/row_meter.h"
 #include "tests/support/layer_reference.h"
 
 namespace triad {
@@ -44,12 +43,11 @@ constexpr ForwardRow kForwardRows[] = {
 // Requests for one layer, and room for their answers.
 class ForwardWorkload {
  public:
-  explicit ForwardWorkload(const ForwardRow& row) : row_(row) {
+  ForwardWorkload(const ForwardRow& row, InstructionSet instruction_set) : row_(row) {
     spec_ = DemoLayerSpec();
     spec_.rotary.dim = row.rotary_dim;
     tensors_ = *MakeSeededTensors(spec_, /*seed=*/20240301);
-    absl::StatusOr<std::unique_ptr<const HostedLayer>> layer =
-        HostedLayer::Create(spec_, tensors_, DetectInstructionSet());
+    absl::StatusOr<std::unique_ptr<const HostedLayer>> layer = HostedLayer::Create(spec_, tensors_, instruction_set);
     TRIAD_CHECK(layer.ok(), "a bench's layer is valid");
     layer_ = *std::move(layer);
     std::mt19937_64 random(20240229);
@@ -110,70 +108,37 @@ class ForwardWorkload {
   std::vector<ForwardProblem> problems_;
 };
 
-// Seconds that a batch takes, and how many FLOP the peak loop would have done meanwhile.
-struct Sample {
-  double seconds = 0;
-  double peak_flop = 0;
-};
-
-Sample RunBatch(ForwardWorkload& workload, const AttentionKernel& kernel, Scratch& scratch) {
-  constexpr double kSampleFlop = 5e8;  // a few ms, so that the peaks around them met the same core in the same mood
-  Sample sample;
-  double start = ThreadSeconds();
-  const std::unique_ptr<ForwardBatch> batch = workload.NewBatch(kernel);
-  double seconds = ThreadSeconds() - start;
-  double flop = 0;
-  double peak_before = MeasureFmaPeak(/*pieces=*/5);
-  const auto close = [&] {
-    const double peak_after = MeasureFmaPeak(/*pieces=*/5);
-    sample.seconds += seconds;
-    sample.peak_flop += seconds * std::max(peak_before, peak_after);
-    peak_before = peak_after;
-    seconds = flop = 0;
-  };
+void MeasureBatch(ForwardWorkload& workload, const AttentionKernel& kernel, std::vector<Scratch>& scratches,
+                  RowMeter& meter) {
+  std::unique_ptr<ForwardBatch> batch;
+  meter.Run({0.0}, [&](size_t, int) { batch = workload.NewBatch(kernel); });
   for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
     const auto which = static_cast<ForwardBatch::Stage>(stage);
-    const absl::Span<const double> items = batch->item_flop(which);
-    for (size_t item = 0; item < items.size(); ++item) {
-      start = ThreadSeconds();
+    meter.Run(batch->item_flop(which), [&](size_t item, int thread) {
+      Scratch& scratch = scratches[static_cast<size_t>(thread)];
       TRIAD_CHECK(batch->RunItem(which, static_cast<int64_t>(item), scratch).ok(), "the batch runs");
-      seconds += ThreadSeconds() - start;
-      flop += items[item];
-      if (flop >= kSampleFlop) close();
-    }
+    });
   }
-  close();
-  return sample;
+  meter.EndCall();
 }
 
-void RunRow(benchmark::State& state, const ForwardRow& row) {
-  absl::StatusOr<std::unique_ptr<FastAttention>> kernel = FastAttention::Create(DetectInstructionSet());
+void Run(benchmark::State& state, const ForwardRow& row, const BenchOptions& options) {
+  absl::StatusOr<std::unique_ptr<FastAttention>> kernel = FastAttention::Create(options.instruction_set);
   TRIAD_CHECK(kernel.ok(), "oneDNN has an engine");
-  ForwardWorkload workload(row);
-  Scratch scratch;
-  std::vector<double> ratios;
-  double best_rate = 0;
-  for (auto _ : state) {
-    const Sample sample = RunBatch(workload, **kernel, scratch);
-    state.SetIterationTime(sample.seconds);
-    ratios.push_back(workload.flop() / sample.peak_flop);
-    best_rate = std::max(best_rate, workload.flop() / sample.seconds);
-  }
+  ForwardWorkload workload(row, options.instruction_set);
+  std::vector<Scratch> scratches(static_cast<size_t>(options.threads));
+  RowMeter meter(options, FmaLimit(options.threads));
+  while (meter.WantsCall()) MeasureBatch(workload, **kernel, scratches, meter);
+  meter.Report(workload.flop(), state);
   if (!workload.IsRight()) state.SkipWithError("the answer differs from the reference");
-  std::sort(ratios.begin(), ratios.end());
-  state.counters["peak_ratio_best"] = ratios.back();
-  state.counters["peak_ratio_median"] = ratios[ratios.size() / 2];
-  state.counters["best_flop_per_s"] = best_rate;
 }
 
 }  // namespace
 
-void RegisterForwardRows() {
+void RegisterForwardRows(const BenchOptions& options) {
   for (const ForwardRow& row : kForwardRows) {
-    benchmark::RegisterBenchmark((std::string("BM_Forward_") + row.name).c_str(),
-                                 [&row](benchmark::State& state) { RunRow(state, row); })
-        ->UseManualTime()
-        ->Unit(benchmark::kMillisecond);
+    RegisterRow(std::string("Forward_") + row.name,
+                [&row, &options](benchmark::State& state) { Run(state, row, options); });
   }
 }
 

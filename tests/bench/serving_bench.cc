@@ -222,7 +222,7 @@ Comparison Compare(const Row& row, RowBench& bench, int repetitions) {
     const Figure echo = bench.MeasureEcho();
     const double after = ProbeCores();
     const Figure client = bench.MeasureClient();
-    if (std::min(before, after) < kBothCores) {
+    if (std::min(before, after) < CoresNeeded(/*threads=*/2)) {
       ++all.thrown_away;
       continue;
     }

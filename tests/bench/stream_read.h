@@ -6,8 +6,8 @@
 
 namespace triad {
 
-// Bytes/s of reading [data, data + bytes) once with the widest vectors as `streams` parts side by side (1: one plain
-// sequential read). One thread. `bytes` is a multiple of 64 * streams; data is aligned to 4.
-double MeasureStreamRead(const std::byte* data, int64_t bytes, int streams);
+// Reads [data, data + bytes) once with the widest vectors, as `streams` parts side by side (1: one plain sequential
+// read). `bytes` is a multiple of 64 * streams, streams 1, 2, 4 or 8; data is aligned to 4.
+void ReadStreams(const std::byte* data, int64_t bytes, int streams);
 
 }  // namespace triad

@@ -104,11 +104,9 @@ def right_ways(peer: ModuleType, row: Row, inputs: Inputs, answer: np.ndarray) -
 
 def our_seconds(binary: str, row: Row, seconds: float) -> Optional[float]:
     """Mean seconds a run; None when the second core was not there."""
-    # Two-threaded iterations are each bracketed by probes for the second core, ten and more times as long as they are.
-    measured = seconds if row.threads == 1 else seconds / 10
-    name = f"BM_{'Fused' if row.threads == 1 else 'Threads2'}_{row.name}/manual_time"
-    done = subprocess.run([binary, f"--benchmark_filter=^{name}$", f"--benchmark_min_time={measured}",
-                           "--benchmark_format=json"], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    name = f"BM_{'Fused' if row.threads == 1 else 'Threads2'}_{row.name}/iterations:1/manual_time"
+    done = subprocess.run([binary, f"--benchmark_filter=^{name}$", f"--seconds={seconds}", "--benchmark_format=json"],
+                          check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     entry = json.loads(done.stdout)["benchmarks"][0]
     if "error_message" in entry:
         raise RuntimeError(f"{name}: {entry['error_message']}")

@@ -1,6 +1,6 @@
 """The rows that peers are compared on, their inputs, and the answer in f64.
 
-A row names one of the kernels' bench (../kernels_bench.cc, ../threads_bench.cc) and repeats its shape. Inputs are drawn
+A row names one of the kernels' bench (../attention_bench.cc, ../threads_bench.cc) and repeats its shape. Inputs are drawn
 as there: N(0, 1), a keep mask that hides an eighth.
 """
 from typing import NamedTuple, Optional
