@@ -1,7 +1,8 @@
 // The kernels' speed, whole and in parts, each row beside the machine's own limit in the same process: the FMA peak, or
 // a plain read of as much memory.
 //
-//   triad_bench_kernels                               all rows: BM_Fused_*, BM_OneDnn_*, BM_Threads2_*, BM_Forward_*
+//   triad_bench_kernels                               all rows: BM_Fused_*, BM_OneDnn_*, BM_Threads2_*, BM_Forward_*,
+//                                                     BM_Memory_*, BM_Part_*
 //   triad_bench_kernels --benchmark_filter=Causal     those that match
 //   triad_bench_kernels --seconds=10                  each for longer than 3 s
 //   triad_bench_kernels --threads=2                   on so many threads, beside the limit of as many
@@ -67,6 +68,11 @@ int main(int argc, char** argv) {
   triad::RegisterAttentionRows(options);
   triad::RegisterThreadRows(options);
   triad::RegisterForwardRows(options);
+  triad::RegisterMemoryRows(options);
+  triad::RegisterStripRows(options);
+  triad::RegisterFewRowsRows(options);
+  triad::RegisterPackingRows(options);
+  triad::RegisterProjectionRows(options);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
