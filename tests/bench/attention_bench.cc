@@ -2,6 +2,7 @@
 // 2 * (qk_head_dim + v_head_dim) for each visible pair, bytes those of keys and values.
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -35,13 +36,18 @@ constexpr AttentionRow kRows[] = {
     {.name = "Decode_F32_65536_Heads32Over8", .heads = 32, .q_len = 1, .kv_len = 65536},
 };
 
+MachineLimit LimitOf(const AttentionRow& row, int64_t bytes, const BenchOptions& options) {
+  if (row.q_len == 1) return StreamLimit(options.threads, bytes);
+  const bool multiplies_bf16 = options.instruction_set >= InstructionSet::kAvx512Bf16;
+  return row.dtype == DType::kBf16 && multiplies_bf16 ? Bf16Limit(options.threads) : FmaLimit(options.threads);
+}
+
 void Run(benchmark::State& state, const AttentionKernel& kernel, const AttentionRow& row, const BenchOptions& options) {
   AttentionWorkload workload(row);
   AttentionCalls calls(kernel, workload, options.threads);
-  const bool reads = row.q_len == 1;
   const auto bytes = workload.key().byte_size() + workload.value().byte_size();
-  const double work = reads ? static_cast<double>(bytes) : FlopNeeded(workload.problem());
-  RowMeter meter(options, reads ? StreamLimit(options.threads, bytes) : FmaLimit(options.threads));
+  const double work = row.q_len == 1 ? static_cast<double>(bytes) : FlopNeeded(workload.problem());
+  RowMeter meter(options, LimitOf(row, bytes, options));
   while (meter.WantsCall()) calls.Measure(work, meter);
   meter.Report(work, state);
   if (!workload.IsRight()) state.SkipWithError("the answer differs from the reference");

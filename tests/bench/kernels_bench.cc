@@ -9,10 +9,10 @@
 //   triad_bench_kernels --instruction_set=avx2        the kernels and the limit capped to it
 //   triad_bench_kernels --benchmark_out=FILE --benchmark_out_format=json
 //
-// row_meter.h says how a row is measured. Counters: <limit>_ratio_median and <limit>_ratio_best, of `peak`, `stream`
-// (one plain read) and `best_stream` (the best of 1, 2, 4 and 8 parallel ones); best_flop_per_s or best_bytes_per_s;
-// the limits themselves (peak_flop_per_s); cores, what the worst probe found; calls, thrown_away. Each row checks its
-// result once.
+// row_meter.h says how a row is measured. Counters: <limit>_ratio_median and <limit>_ratio_best, of `peak` (or
+// `bf16_peak`), `stream` (one plain read) and `best_stream` (the best of 1, 2, 4 and 8 parallel ones); best_flop_per_s
+// or best_bytes_per_s; the limits themselves (peak_flop_per_s); cores, what the worst probe found; calls, thrown_away.
+// Each row checks its result once.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "tests/bench/bf16_peak.h"
 #include "tests/bench/fma_peak.h"
 #include "tests/bench/run_on_threads.h"
 #include "tests/bench/stream_read.h"
@@ -14,6 +15,9 @@ namespace {
 constexpr int kStreams[] = {1, 2, 4, 8};
 constexpr int64_t kReadStep = 64 * 8;    // what 8 streams of whole cache lines are a multiple of
 constexpr int64_t kReadBytes = 8 << 20;  // some 0.8 ms
+// Of each thread. Several wait for the last of them where a piece ends: longer pieces, or that would cost much.
+constexpr double PieceFlop(int threads) { return threads == 1 ? 5e8 : 1e9; }
+constexpr double kPieceBytes = 32 << 20;
 
 class StreamReader {
  public:
@@ -40,18 +44,26 @@ class StreamReader {
   int64_t next_ = 0;
 };
 
-}  // namespace
-
-MachineLimit FmaLimit(int threads) {
-  const auto measure = [threads]() -> std::vector<double> {
+// `peak_of`: FLOP/s of the calling thread, the best of so many pieces.
+MachineLimit PeakLimit(const char* name, double (*peak_of)(int pieces), int threads) {
+  const auto measure = [=]() -> std::vector<double> {
     std::vector<double> peaks(static_cast<size_t>(threads));
-    RunOnThreads(threads, [&](int thread) { peaks[static_cast<size_t>(thread)] = MeasureFmaPeak(/*pieces=*/5); });
+    RunOnThreads(threads, [&](int thread) { peaks[static_cast<size_t>(thread)] = peak_of(/*pieces=*/5); });
     double sum = 0;
     for (const double peak : peaks) sum += peak;
     return {sum};
   };
-  return {.unit = "flop", .names = {"peak"}, .measure = measure, .piece_work = 5e8 * threads, .larger_counts = true};
+  return {.unit = "flop",
+          .names = {name},
+          .measure = measure,
+          .piece_work = PieceFlop(threads) * threads,
+          .larger_counts = true};
 }
+
+}  // namespace
+
+MachineLimit FmaLimit(int threads) { return PeakLimit("peak", MeasureFmaPeak, threads); }
+MachineLimit Bf16Limit(int threads) { return PeakLimit("bf16_peak", MeasureBf16Peak, threads); }
 
 MachineLimit StreamLimit(int threads, int64_t bytes) {
   const auto reader = std::make_shared<StreamReader>(threads, bytes);
@@ -60,10 +72,7 @@ MachineLimit StreamLimit(int threads, int64_t bytes) {
     for (const int streams : kStreams) rates.push_back(reader->Read(streams));
     return {rates[0], *std::max_element(rates.begin(), rates.end())};
   };
-  return {.unit = "bytes",
-          .names = {"stream", "best_stream"},
-          .measure = measure,
-          .piece_work = static_cast<double>(32 << 20) * threads};
+  return {.unit = "bytes", .names = {"stream", "best_stream"}, .measure = measure, .piece_work = kPieceBytes * threads};
 }
 
 }  // namespace triad

@@ -21,6 +21,9 @@ struct MachineLimit {
 // "peak": the loop of fma_peak.h, 0.2 ms of it.
 MachineLimit FmaLimit(int threads);
 
+// "bf16_peak", likewise, of a CPU that multiplies bf16.
+MachineLimit Bf16Limit(int threads);
+
 // "stream": one plain sequential read for each thread; "best_stream": the best of 1, 2, 4 and 8 parallel ones. Of
 // `bytes`, as many as the row reads: a buffer of its own, walked through 8 MiB at a time, so that caches hold of it
 // what they hold of the row's.

@@ -14,7 +14,7 @@ namespace triad {
 namespace {
 
 constexpr double kMostSecondsBetweenProbes = 2;
-constexpr double kPatience = 4;  // times the wanted seconds, thrown away, before a row gives up
+constexpr double kPatience = 2;  // times the wanted seconds, thrown away, before a row gives up
 
 }  // namespace
 
