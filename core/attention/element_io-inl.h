@@ -123,6 +123,19 @@ struct F16Elements {
 #endif
 };
 
+// Calls `call` with the elements of `dtype`, a floating-point one.
+template <class Call>
+HWY_INLINE void WithElements(DType dtype, const Call& call) {
+  switch (dtype) {
+    case DType::kBf16:
+      return call(Bf16Elements());
+    case DType::kF16:
+      return call(F16Elements());
+    default:
+      return call(F32Elements());
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace triad
 HWY_AFTER_NAMESPACE();

@@ -100,14 +100,8 @@ void ModifyStrip(const RowModifiers* rows, int64_t first_key, const ScoreStrip& 
     scale = 1;
   }
   if (rules.bias != nullptr || rules.keep != nullptr) {
-    switch (rules.bias_dtype) {
-      case DType::kBf16:
-        return AddEntries<Bf16Elements>(rows, first_key, scale, strip);
-      case DType::kF16:
-        return AddEntries<F16Elements>(rows, first_key, scale, strip);
-      default:
-        return AddEntries<F32Elements>(rows, first_key, scale, strip);
-    }
+    return WithElements(rules.bias_dtype,
+                        [&](auto elements) HWY_ATTR { AddEntries<decltype(elements)>(rows, first_key, scale, strip); });
   }
   if (scale != 1) {
     ForEachScore(strip, [&](RowF32 score) HWY_ATTR { return hn::Mul(score, hn::Set(d, scale)); });

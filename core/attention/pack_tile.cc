@@ -47,14 +47,7 @@ void PackRowsOf(const SourceRows& rows, float* HWY_RESTRICT packed) {
 }
 
 void PackRows(const SourceRows& rows, float* packed) {
-  switch (rows.dtype) {
-    case DType::kBf16:
-      return PackRowsOf<Bf16Elements>(rows, packed);
-    case DType::kF16:
-      return PackRowsOf<F16Elements>(rows, packed);
-    default:
-      return PackRowsOf<F32Elements>(rows, packed);
-  }
+  WithElements(rows.dtype, [&](auto elements) HWY_ATTR { PackRowsOf<decltype(elements)>(rows, packed); });
 }
 
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
@@ -100,14 +93,7 @@ void StoreOutputRowOf(const OutputRow& row, std::byte* stored) {
 }
 
 void StoreOutputRow(const OutputRow& row, DType dtype, std::byte* stored) {
-  switch (dtype) {
-    case DType::kBf16:
-      return StoreOutputRowOf<Bf16Elements>(row, stored);
-    case DType::kF16:
-      return StoreOutputRowOf<F16Elements>(row, stored);
-    default:
-      return StoreOutputRowOf<F32Elements>(row, stored);
-  }
+  WithElements(dtype, [&](auto elements) HWY_ATTR { StoreOutputRowOf<decltype(elements)>(row, stored); });
 }
 
 }  // namespace HWY_NAMESPACE

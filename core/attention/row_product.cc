@@ -185,7 +185,7 @@ void MultiplyValuesOf(const RowValueProduct& product) {
 // Calls `multiply` with the elements' type, and with the number of rows as a constant.
 template <class Multiply>
 HWY_INLINE void WithTypeAndRows(DType dtype, int64_t rows, const Multiply& multiply) {
-  const auto with_rows = [&](auto elements) HWY_ATTR {
+  WithElements(dtype, [&](auto elements) HWY_ATTR {
     switch (rows) {
       case 1:
         return multiply(elements, std::integral_constant<int, 1>());
@@ -198,15 +198,7 @@ HWY_INLINE void WithTypeAndRows(DType dtype, int64_t rows, const Multiply& multi
       default:
         TRIAD_CHECK(false, "few rows are at most kFewRows");
     }
-  };
-  switch (dtype) {
-    case DType::kBf16:
-      return with_rows(Bf16Elements());
-    case DType::kF16:
-      return with_rows(F16Elements());
-    default:
-      return with_rows(F32Elements());
-  }
+  });
 }
 
 void MultiplyKeysByRows(const RowScoreProduct& product) {

@@ -92,17 +92,9 @@ void ModifyScores(const RowModifiers& modifiers, float* scores, int64_t count) {
     scale = 1;
   }
   if (modifiers.bias != nullptr) {
-    switch (modifiers.bias_dtype) {
-      case DType::kBf16:
-        ForEachVector(scores, count, BiasRule<Bf16Elements>{scale, modifiers.bias});
-        break;
-      case DType::kF16:
-        ForEachVector(scores, count, BiasRule<F16Elements>{scale, modifiers.bias});
-        break;
-      default:
-        ForEachVector(scores, count, BiasRule<F32Elements>{scale, modifiers.bias});
-        break;
-    }
+    WithElements(modifiers.bias_dtype, [&](auto elements) HWY_ATTR {
+      ForEachVector(scores, count, BiasRule<decltype(elements)>{scale, modifiers.bias});
+    });
     scale = 1;
   }
   if (scale != 1) ForEachVector(scores, count, ScaleRule{scale});
