@@ -118,10 +118,10 @@ class RowBench {
         echo_process_({"/proc/self/exe", "--serve-echo", echo_address, "--row", row.name}),
         triad_pid_(server.process.pid()),
         triad_client_(*client::Client::Create({.target = server.target})),
-        triad_(tools::MakeUnarySender(triad_client_, builder_, absl::Seconds(30))),
+        triad_(tools::MakeUnarySender(triad_client_, builder_, {.timeout = absl::Seconds(30)})),
         echo_(*MakeEchoSender(echo_address, /*connections=*/1, EncodedRequest(builder_, plan_))),
-        client_(
-            tools::MakeUnarySender(*client::Client::Create({.target = echo_address}), builder_, absl::Seconds(30))) {
+        client_(tools::MakeUnarySender(*client::Client::Create({.target = echo_address}), builder_,
+                                       {.timeout = absl::Seconds(30)})) {
     for (tools::RequestSender* sender : {triad_.get(), echo_.get(), client_.get()}) AwaitAnswer(*sender);
     CheckOnce();
   }
