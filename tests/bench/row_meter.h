@@ -55,7 +55,7 @@ class RowMeter {
 
   // Sets the iteration's time (the mean call), what the probes found, and the largest limit seen.
   void ReportTime(benchmark::State& state) const;
-  // That, and <limit>_ratio_median, <limit>_ratio_best (the best call) and best_<unit>_per_s. work: of a call.
+  // Instead: that, and <limit>_ratio_median, <limit>_ratio_best (the best call) and best_<unit>_per_s. work: of a call.
   void Report(double work, benchmark::State& state) const;
 
  private:

@@ -94,13 +94,15 @@ void Run(benchmark::State& state, const StripPart& part, const BenchOptions& opt
     part_meter.EndCall();
     whole.Measure(whole_meter);
   }
-  part_meter.ReportTime(state);
-  if (!part_meter.has_calls()) return;
   const double pairs = items * pairs_of_item;
-  const double cost_of_pair = part_meter.MedianCost() / pairs;
   if (part.multiplies) {
     part_meter.Report(items * flop_of_item, state);
   } else {
+    part_meter.ReportTime(state);
+  }
+  if (!part_meter.has_calls()) return;
+  const double cost_of_pair = part_meter.MedianCost() / pairs;
+  if (!part.multiplies) {
     state.counters["cycles_per_vector"] = cost_of_pair / kFlopPerCycle;
     state.counters["ns_per_16_scores"] = 16e9 * part_meter.MeanSeconds() / pairs;
   }
