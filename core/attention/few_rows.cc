@@ -1,16 +1,15 @@
 #include "core/attention/few_rows.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/attention/fused_geometry.h"
 #include "core/attention/key_range.h"
+#include "core/attention/score_modifiers.h"
 #include "core/base/dims.h"
 
 namespace triad {
 namespace {
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr int64_t kStateRows = 16;  // MergeRows' rounding of kFewRows
 
 }  // namespace
@@ -69,8 +68,8 @@ RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& blo
   const int64_t begin = visible.begin - keys.begin;
   const int64_t end = visible.end - keys.begin;
   const int64_t count = RoundUp(Length(keys), kKeyTree);
-  std::fill(scores, scores + std::min(begin, count), kLowest);
-  std::fill(scores + std::min(end, count), scores + count, kLowest);
+  std::fill(scores, scores + std::min(begin, count), kHiddenScore);
+  std::fill(scores + std::min(end, count), scores + count, kHiddenScore);
   if (!IsEmpty(visible) && !rows_.HasFinalScores()) {
     rows_.MakeScoresFinal(row, visible.begin, count_ - 1 - row, scores + begin, Length(visible));
   }

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/attention/key_range.h"
+#include "core/attention/score_modifiers.h"
 #include "core/base/dims.h"
 
 namespace triad {
-namespace {
-
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-}  // namespace
-
 ItemRows::ItemRows(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                    Scratch& scratch)
     : problem_(problem),
@@ -84,7 +78,7 @@ void ItemRows::AddNonFiniteValues(int64_t row, KeyRange keys, const float* score
   const int64_t element_bytes = ByteSize(problem_.dtype);
   const KeyRange seen = Intersection(keys_[row], keys);
   for (int64_t key = seen.begin; key < seen.end; ++key) {
-    if (scores[(key - keys.begin) * stride] == kLowest) continue;  // hidden, or of weight 0: not read
+    if (scores[(key - keys.begin) * stride] == kHiddenScore) continue;  // hidden, or of weight 0: not read
     const int64_t first =
         sequence_.value_begin + key * problem_.value.token_stride + item_.kv_head * problem_.value.head_stride;
     for (int64_t i = 0; i < problem_.v_head_dim; ++i) {
@@ -103,7 +97,7 @@ void ItemRows::Finish(int64_t row, const Result& result) {
                        .output = result.output,
                        .non_finite = non_finite_ == nullptr ? nullptr : non_finite_ + row * output_dims_};
   if (IsEmpty(finished.keys)) {  // it computed whatever its neighbours needed
-    finished.max = kLowest;
+    finished.max = kHiddenScore;
     finished.sum = 0;
     std::fill_n(result.output, output_dims_, 0.0f);
   }

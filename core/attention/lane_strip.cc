@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <new>
 
 #include "core/attention/key_range.h"
 #include "core/attention/lane_modifiers.h"
+#include "core/attention/score_modifiers.h"
 #include "core/base/dims.h"
 
 namespace triad {
 namespace {
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr int64_t kF32Bytes = sizeof(float);
 // Of a row of scores: one line more than a block, or rows would share few sets of L1.
 constexpr int64_t kScoreStride = kFusedKeyBlock + 16;
@@ -117,7 +116,7 @@ void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead
                 .ahead = &ahead});
   if (modifiers_ != nullptr) ModifyStrip(modifiers_, keys.begin, scores);
   scores.keys = RoundUp(key_count, kKeyTree);
-  std::fill(scores.scores + key_count * width, scores.scores + scores.keys * width, kLowest);
+  std::fill(scores.scores + key_count * width, scores.scores + scores.keys * width, kHiddenScore);
   if (rows_.problem().return_weights) KeepScores(scores, keys);
   if (keys.begin < shared_.begin || keys.end > shared_.end) HideKeys(scores, keys.begin);
   if (block.value_traits.has_non_finite) {

@@ -6,18 +6,12 @@
 #include "core/attention/onednn_item.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "core/attention/score_modifiers.h"
 #include "core/base/dims.h"
 
 namespace triad {
-namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-}  // namespace
-
 OneDnnItem::OneDnnItem(const Context& context, const WorkItem& item, Scratch& scratch)
     : layout_(context.layout),
       products_(context.products),
@@ -62,7 +56,7 @@ absl::Status OneDnnItem::Run() {
 // False: values were met that are too large to be summed as they are.
 absl::StatusOr<bool> OneDnnItem::RunBlocks(float value_scale) {
   std::fill_n(output_, padded_rows_ * operands_.v_dims(), 0.0f);
-  std::fill_n(total_.max, padded_rows_, -kInfinity);
+  std::fill_n(total_.max, padded_rows_, kHiddenScore);
   std::fill_n(total_.sum, padded_rows_, 0.0f);
   rows_.ForgetNonFiniteValues();
   RowTile tiles[kItemRows / kTileRows];

@@ -1,15 +1,14 @@
 #include "core/attention/row_group.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/attention/pack_tile.h"
+#include "core/attention/score_modifiers.h"
 #include "core/base/dims.h"
 
 namespace triad {
 namespace {
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr int64_t kStateStep = 16;  // RowState's
 
 }  // namespace
@@ -27,7 +26,7 @@ RowSums RowGroup::NewSums() const {
 }
 
 void RowGroup::Clear(const RowSums& sums) const {
-  std::fill_n(sums.state.max, state_rows_, kLowest);
+  std::fill_n(sums.state.max, state_rows_, kHiddenScore);
   std::fill_n(sums.state.sum, state_rows_, 0.0f);
   std::fill_n(sums.output, output_floats_, 0.0f);
 }

@@ -1,13 +1,13 @@
 #include "core/attention/row_scores.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "core/attention/item_plan.h"
 
 namespace triad {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
 constexpr int64_t kRowsAhead = 4;  // of bias and keep: 1 KiB each, fetched some 0.3 us before they are used
 
 }  // namespace
@@ -21,7 +21,7 @@ RowScores::RowScores(const AttentionProblem& problem, const WorkItem& item)
       problem.logit_softcap > 0 || !problem.alibi_slopes.empty() || problem.bias.has_value() || !is_plain_scale;
   has_modifiers_ = scales_early || problem.keep.has_value();
   modifier_scale_ = scales_early ? scale : 1;
-  factor_ = scales_early ? kLog2E : scale * kLog2E;
+  factor_ = (scales_early ? 1 : scale) * std::numbers::log2e_v<float>;
 }
 
 void RowScores::Modify(int64_t row, int64_t key, int64_t next_rows, float* scores, int64_t count) const {

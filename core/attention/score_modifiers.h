@@ -3,11 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "core/tensor/dtype.h"
 
 namespace triad {
+
+// The score of a hidden key, and the largest of no scores.
+constexpr float kHiddenScore = -std::numeric_limits<float>::infinity();
 
 // What applies to one row of scores, in this order:
 //   score = scale * score

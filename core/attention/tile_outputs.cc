@@ -4,16 +4,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 
 #include "core/attention/pack_tile.h"
+#include "core/attention/score_modifiers.h"
 #include "core/attention/score_tile.h"
 
 namespace triad {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kLn2 = 0.69314718055994530942;
-constexpr double kLog2E = 1.44269504088896340736;
 
 // The caller's floats may lie at any address.
 void StoreFloat(float* address, float value) {
@@ -47,16 +45,16 @@ void TileOutputs::KeepScores(int64_t row, int64_t key, const float* scores, int6
 void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
   const RowPlace place = PlaceOfRow(problem_, item_, row);
   const bool is_padding = place.query >= sequence_.query_length;
-  const float sink = problem_.sinks.empty() || is_padding ? -kInfinity : problem_.sinks[place.head];
-  const bool saw_keys = finished.max != -kInfinity;
+  const float sink = problem_.sinks.empty() || is_padding ? kHiddenScore : problem_.sinks[place.head];
+  const bool saw_keys = finished.max != kHiddenScore;
 
   // In double, once per row: the sink joins as one more term of the sum, and both shift to the larger maximum.
   const double keys_max = double{finished.max} * finished.factor;  // maxima in log2 units from here on
   double max = keys_max;
   double sum = finished.sum;
   double keys_share = 1;
-  if (sink != -kInfinity) {
-    const double sink_log2 = sink * kLog2E;
+  if (sink != kHiddenScore) {
+    const double sink_log2 = sink * std::numbers::log2e;
     max = std::max(max, sink_log2);
     keys_share = saw_keys ? std::exp2(keys_max - max) : 0;
     sum = sum * keys_share + std::exp2(sink_log2 - max);
@@ -69,7 +67,7 @@ void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
                   .factor = scale / finished.value_scale},
                  problem_.dtype, OutputOf(place));
   if (problem_.return_lse) {
-    const double lse = saw_keys ? (max + std::log2(sum)) * kLn2 : sink;
+    const double lse = saw_keys ? (max + std::log2(sum)) * std::numbers::ln2 : sink;
     StoreFloat(outputs_.lse + sequence_.lse_begin + place.head * problem_.lse_head_stride + place.query,
                static_cast<float>(lse));
   }
@@ -81,7 +79,7 @@ void TileOutputs::FinishWeights(RowPlace place, const FinishedRow& finished, flo
   const KeyRange keys = finished.keys;
   StoreZeros(weights, keys.begin);
   StoreZeros(weights + keys.end, problem_.weights_query_stride - keys.end);
-  if (finished.max == -kInfinity) {
+  if (finished.max == kHiddenScore) {
     StoreZeros(weights + keys.begin, keys.end - keys.begin);
   } else if (std::isnan(finished.sum)) {
     for (int64_t key = keys.begin; key < keys.end; ++key) {
@@ -103,7 +101,7 @@ bool TileOutputs::IsHidden(RowPlace place, int64_t key) const {
     return LoadElement(rows.data + index * ByteSize(rows.dtype), rows.dtype);
   };
   if (problem_.keep && entry(*problem_.keep, sequence_.keep_begin) == 0) return true;
-  return problem_.bias && entry(*problem_.bias, sequence_.bias_begin) == -kInfinity;
+  return problem_.bias && entry(*problem_.bias, sequence_.bias_begin) == kHiddenScore;
 }
 
 }  // namespace triad

@@ -93,9 +93,8 @@ TensorView AttentionCase::Store(const Array4& tensor, DType dtype, const std::op
     const int64_t count = layout == Layout::kPacked ? (*lengths)[b] : tokens;
     for (int64_t outer = 0; outer < (heads_first ? heads : count); ++outer) {
       for (int64_t inner = 0; inner < (heads_first ? count : heads); ++inner) {
-        for (int64_t d = 0; d < dim; ++d, address += ByteSize(dtype)) {
-          StoreElement(address, dtype, heads_first ? tensor.at(b, outer, inner, d) : tensor.at(b, inner, outer, d));
-        }
+        const float* elements = heads_first ? tensor.row(b, outer, inner) : tensor.row(b, inner, outer);
+        for (int64_t d = 0; d < dim; ++d, address += ByteSize(dtype)) StoreElement(address, dtype, elements[d]);
       }
     }
   }
@@ -173,13 +172,14 @@ Answer AttentionCase::Collect() const {
         const int64_t token = packed ? first + i : b * o.q_len + i;
         const int64_t output = heads_first ? (b * o.heads + h) * o.q_len + i : token * o.heads + h;
         const int64_t row = packed ? h * total + token : (b * o.heads + h) * o.q_len + i;
+        float* elements = answer.output.row(b, h, i);
         for (int64_t d = 0; d < o.v_head_dim; ++d) {
-          answer.output.at(b, h, i, d) =
-              LoadElement(outputs_[0].data() + (output * o.v_head_dim + d) * ByteSize(o.dtype), o.dtype);
+          elements[d] = LoadElement(outputs_[0].data() + (output * o.v_head_dim + d) * ByteSize(o.dtype), o.dtype);
         }
         if (o.return_lse) answer.lse.at(b, h, i, 0) = LoadF32(outputs_[1], row);
         if (!o.return_weights) continue;
-        for (int64_t j = 0; j < columns; ++j) answer.weights.at(b, h, i, j) = LoadF32(outputs_[2], row * columns + j);
+        float* weights = answer.weights.row(b, h, i);
+        for (int64_t j = 0; j < columns; ++j) weights[j] = LoadF32(outputs_[2], row * columns + j);
       }
     }
     first += rows;

@@ -42,10 +42,10 @@ float SlopeOf(const AttentionProblem& problem, int64_t h) {
 
 float NaiveScore(const AttentionContent& content, float slope, const RowIndex& row, int64_t j) {
   const AttentionOptions& o = content.options;
+  const float* query = content.query.row(row.b, row.h, row.i);
+  const float* key = content.key.row(row.b, KvHead(o, row.h), j);
   float dot = 0;
-  for (int64_t d = 0; d < o.qk_head_dim; ++d) {
-    dot += content.query.at(row.b, row.h, row.i, d) * content.key.at(row.b, KvHead(o, row.h), j, d);
-  }
+  for (int64_t d = 0; d < o.qk_head_dim; ++d) dot += query[d] * key[d];
   float score = ScaleOf(o) * dot;
   if (o.logit_softcap > 0) score = o.logit_softcap * std::tanh(score / o.logit_softcap);
   if (content.bias) score += content.bias->Shared(row.b, row.h, row.i, j);
@@ -67,14 +67,13 @@ void NaiveRow(const AttentionContent& content, float slope, const RowIndex& row,
   for (float score : scores) largest = std::max(largest, score);
   float denominator = std::exp(sink - largest);
   for (float score : scores) denominator += std::exp(score - largest);
-  for (int64_t d = 0; d < o.v_head_dim; ++d) {
-    float sum = 0;
-    for (size_t n = 0; n < keys.size(); ++n) {
-      const float weight = Round(o.dtype, std::exp(scores[n] - largest) / denominator);
-      sum += weight * content.value.at(row.b, KvHead(o, row.h), keys[n], d);
-    }
-    output.at(row.b, row.h, row.i, d) = Round(o.dtype, sum);
+  std::vector<float> sums(static_cast<size_t>(o.v_head_dim), 0.0f);
+  for (size_t n = 0; n < keys.size(); ++n) {
+    const float weight = Round(o.dtype, std::exp(scores[n] - largest) / denominator);
+    const float* value = content.value.row(row.b, KvHead(o, row.h), keys[n]);
+    for (int64_t d = 0; d < o.v_head_dim; ++d) sums[d] += weight * value[d];
   }
+  for (int64_t d = 0; d < o.v_head_dim; ++d) output.at(row.b, row.h, row.i, d) = Round(o.dtype, sums[d]);
 }
 
 // -- Comparing -------------------------------------------------------------------------------------------------------
@@ -131,8 +130,10 @@ testing::AssertionResult CompareRows(const AttentionOptions& options, absl::stri
   int64_t worst_column = 0;
   ForEachRow(options, [&](const RowIndex& row) {
     const double bound = allowed(row);
+    const float* got_row = got.row(row.b, row.h, row.i);
+    const float* truth_row = truth.row(row.b, row.h, row.i);
     for (int64_t d = 0; d < truth.shape[3]; ++d) {
-      const double excess = Excess(got.at(row.b, row.h, row.i, d), truth.at(row.b, row.h, row.i, d), bound);
+      const double excess = Excess(got_row[d], truth_row[d], bound);
       if (excess <= worst) continue;
       worst = excess;
       worst_row = row;
@@ -158,8 +159,9 @@ testing::AssertionResult CompareOutput(const AttentionContent& content, const An
   const double naive_error = LargestError(NaiveOutput(content), truth.output);
   return CompareRows(content.options, "output", answer.output, truth.output, [&](const RowIndex& row) {
     double largest = 0;
+    const float* values = truth.output.row(row.b, row.h, row.i);
     for (int64_t d = 0; d < truth.output.shape[3]; ++d) {
-      const double value = std::abs(truth.output.at(row.b, row.h, row.i, d));
+      const double value = std::abs(values[d]);
       if (std::isfinite(value)) largest = std::max(largest, value);
     }
     return 2 * naive_error + Ulp(dtype, largest);
@@ -184,8 +186,9 @@ testing::AssertionResult CheckWeightRows(const AttentionContent& content, const 
   testing::AssertionResult result = testing::AssertionSuccess();
   ForEachRow(content.options, [&](const RowIndex& row) {
     double sum = 0;
+    const float* weights = answer.weights.row(row.b, row.h, row.i);
     for (int64_t j = 0; j < content.options.kv_len; ++j) {
-      const float weight = answer.weights.at(row.b, row.h, row.i, j);
+      const float weight = weights[j];
       sum += weight;
       if (weight == 0 || IsVisible(content, row.b, row.h, row.i, j) || !result) continue;
       result = testing::AssertionFailure() << "weight of hidden key " << j << " is " << weight << " for sequence "
@@ -222,13 +225,12 @@ double LargestLogitTerms(const AttentionContent& content) {
   const AttentionCase attention_case(content);
   double largest = 0;
   ForEachRow(o, [&](const RowIndex& row) {
+    const float* query = content.query.row(row.b, row.h, row.i);
     for (int64_t j = 0; j < o.kv_len; ++j) {
       if (!IsVisible(content, row.b, row.h, row.i, j)) continue;
+      const float* key = content.key.row(row.b, KvHead(o, row.h), j);
       double terms = 0;
-      for (int64_t d = 0; d < o.qk_head_dim; ++d) {
-        terms += std::abs(static_cast<double>(content.query.at(row.b, row.h, row.i, d)) *
-                          content.key.at(row.b, KvHead(o, row.h), j, d));
-      }
+      for (int64_t d = 0; d < o.qk_head_dim; ++d) terms += std::abs(static_cast<double>(query[d]) * key[d]);
       terms *= std::abs(ScaleOf(o));
       if (content.bias) terms += std::abs(content.bias->Shared(row.b, row.h, row.i, j));
       terms +=
