@@ -7,30 +7,29 @@ endif()
 
 # Compiling several sources at a time parses each header once for all of them. It hides a missing #include, which preset
 # dev finds: it takes each source by itself.
-set(TRIAD_UNITY "none" CACHE STRING "What is compiled several sources at a time: none, all (but core/attention)")
+set(TRIAD_UNITY "none" CACHE STRING "What is compiled several sources at a time: none, all (but Highway's)")
 
-# Gives `target` its share of TRIAD_UNITY. Never in core/attention: Highway includes a source once per instruction set.
+# Gives `target` its share of TRIAD_UNITY.
 function(triad_unity target)
-  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  if(TRIAD_UNITY STREQUAL "all" AND NOT room STREQUAL "core/attention")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  if(TRIAD_UNITY STREQUAL "all")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 32)
     # GCC takes an included source for a header, whose classes must not hold what an unnamed namespace has.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 
 # Under sanitizers a compiler spends most of its time on optimising the checks, so only what computes is optimised: the
-# kernels and what they are compared with. Highway compiles each kernel once per instruction set, there only for those
-# that this machine's tests reach: AVX2 as the baseline (without one, its emulated vectors take ten times as long), and
-# AVX-512 where there is one.
+# kernels and what they are compared with. Clang inlines nothing below -O2, and what is called may be the copy of a test,
+# which is not optimised. Highway compiles each kernel once per instruction set, there only for those that this machine's
+# tests reach: AVX2 as the baseline (without one, its emulated vectors take ten times as long), and AVX-512 where there is
+# one.
 function(triad_sanitized target)
-  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  if(TRIAD_SANITIZE AND room MATCHES "^(core/attention|core/layer|tests/support)$")
-    target_compile_options(${target} PRIVATE -O1
+  if(TRIAD_SANITIZE AND target MATCHES "^triad_(core_attention|core_layer|attention_support|layer_support)$")
+    target_compile_options(${target} PRIVATE -O2
       $<$<CXX_COMPILER_ID:Clang>:-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/sanitizer-ignore.txt>)
     file(STRINGS /proc/cpuinfo avx2 LIMIT_COUNT 1 REGEX avx2)
     file(STRINGS /proc/cpuinfo avx512 LIMIT_COUNT 1 REGEX avx512bw)
-    if(avx2 AND room STREQUAL "core/attention")
+    if(avx2 AND target STREQUAL "triad_core_attention")
       target_compile_options(${target} PRIVATE -march=x86-64-v3 -maes -mpclmul -ffp-contract=off)
     endif()
     if(NOT avx512)
