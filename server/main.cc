@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "server/process_tuning.h"
 #include "server/log.h"
+#include "server/process_tuning.h"
 #include "server/server.h"
 #include "server/server_options.h"
 

@@ -40,7 +40,8 @@ class UnaryCall : public grpc::ServerUnaryReactor {
  protected:
   ~UnaryCall() override = default;
   void OnDone() override;
-  // Its reactions are as quick as gRPC's own: they need no thread of their own to run on, which costs more than they do.
+  // Its reactions are as quick as gRPC's own: they need no thread of their own to run on, which costs more than they
+  // do.
   bool InternalInlineable() final { return true; }
 
   const UnaryExchange& exchange() const { return exchange_; }
