@@ -13,18 +13,22 @@
 
 namespace triad {
 
-// Rows [row_begin, row_end) of one (sequence, kv head). Rows fold the queries that share this kv head, query-major:
-// row r is query r / group of head kv_head * group + r % group. Items of a problem write disjoint outputs.
+// Rows [row_begin, row_end) of one (sequence, kv head), or of each of some kv heads, the first one's first. Rows fold
+// the queries that share a kv head, query-major: row r is query r / group of head kv_head * group + r % group. Items of
+// a problem write disjoint outputs.
 struct WorkItem {
   int64_t sequence = 0;
   int64_t kv_head = 0;
+  int64_t kv_heads = 1;  // from kv_head on
   int64_t row_begin = 0;
   int64_t row_end = 0;
   double flop = 0;  // that will be executed, padding of tiles included
-  // Set where the keys of these rows are computed in chunks: this item computes one of them, and the chunk that is
+  // Set where the keys of these rows are computed in parts: this item computes one of them, and the part that is
   // ready last writes the outputs.
   std::shared_ptr<SplitRows> split;
-  int64_t chunk = 0;
+  int64_t part = 0;
+
+  int64_t rows_of_head() const { return row_end - row_begin; }
 };
 
 class AttentionKernel {

@@ -10,7 +10,15 @@
 namespace triad {
 namespace {
 
-constexpr int64_t kStateRows = 16;  // MergeRows' rounding of kFewRows
+// Fetched before their turn: of one head, the next block; of heads together, the next few tokens.
+constexpr int64_t kBytesAhead = 65536;
+constexpr int64_t kMergeStep = 16;  // MergeRows'
+
+// As many rows that follow; there may be none, and fetching them is no harm.
+SourceRows RowsAfter(SourceRows rows) {
+  rows.data += rows.count * rows.stride_bytes;
+  return rows;
+}
 
 }  // namespace
 
@@ -21,7 +29,8 @@ FewRows::FewRows(ItemRows& rows, Scratch& scratch)
       query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep)),
       queries_(scratch.Allocate<float>(count_ * query_dims_)),
       scores_(scratch.Allocate<float>(count_ * kFusedKeyBlock)),
-      merge_factors_(scratch.Allocate<float>(2 * kStateRows)),
+      ahead_(/*capacity=*/2, scratch),
+      merge_factors_(scratch.Allocate<float>(2 * RoundUp(count_, kMergeStep))),
       block_(NewSums()) {
   for (int64_t row = 0; row < count_; ++row) seen_ = Cover(seen_, rows_.KeysOf(row));
   rows_.PackQueries(0, count_, queries_, query_dims_);
@@ -39,27 +48,58 @@ void FewRows::Merge(const RowSums& sums, const RowSums& total) const {
              .factors = merge_factors_});
 }
 
-void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
+HeadsTogether FewRows::HeadsOf(const HeadRows& rows) const {
+  return {.count = rows_.item().kv_heads, .stride_bytes = rows.head_stride * ByteSize(rows_.problem().dtype)};
+}
+
+void FewRows::FetchAhead(const SourceRows& rows, const SourceRows& next) {
+  const int64_t row_bytes = rows.dims * ByteSize(rows.dtype) * rows_.item().kv_heads;  // heads lie together
+  ahead_.Clear();
+  if (2 * rows.count * row_bytes <= kBytesAhead) {  // past all of the next ones
+    return ahead_.Add(RowsAfter(rows).data, row_bytes, rows.count, rows.stride_bytes);
+  }
+  const int64_t ahead = std::clamp<int64_t>(kBytesAhead / row_bytes, 1, rows.count);
+  ahead_.Add(rows.data + ahead * rows.stride_bytes, row_bytes, rows.count - ahead, rows.stride_bytes);
+  ahead_.Add(next.data, row_bytes, std::min(ahead, next.count), next.stride_bytes);
+}
+
+void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList&) {
+  const int64_t rows_of_head = rows_.item().rows_of_head();
+  FetchAhead(block.keys, block.values);
   MultiplyKeysByRows({.keys = block.keys,
+                      .heads = HeadsOf(rows_.problem().key),
                       .queries = queries_,
                       .query_stride = query_dims_,
-                      .rows = count_,
+                      .rows = rows_of_head,
                       .scores = scores_,
                       .score_stride = kFusedKeyBlock,
-                      .ahead = &ahead});
+                      .ahead = &ahead_});
   for (int64_t row = 0; row < count_; ++row) {
     const RowMaxAndSum result = SoftmaxOf(row, keys, block);
     block_.state.max[row] = result.max;
     block_.state.sum[row] = result.sum;
   }
+  FetchAhead(block.values, RowsAfter(block.keys));
   MultiplyValuesByRows({.values = block.values,
+                        .heads = HeadsOf(rows_.problem().value),
                         .weights = scores_,
                         .weight_stride = kFusedKeyBlock,
-                        .rows = count_,
+                        .rows = rows_of_head,
                         .output = block_.output,
                         .output_stride = output_dims(),
-                        .ahead = &ahead});
-  Merge(block_, chunk());
+                        .ahead = &ahead_});
+  if (next_block_ == nullptr) {
+    Merge(block_, chunk());
+  } else {
+    next_block_ = std::copy_n(block_.state.max, sums_floats(), next_block_);
+  }
+}
+
+void FewRows::AddPart(const float* result, int64_t blocks) {
+  for (int64_t i = 0; i < blocks; ++i) {
+    std::copy_n(result + i * sums_floats(), sums_floats(), block_.state.max);
+    Merge(block_, chunk());
+  }
 }
 
 RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block) {

@@ -1,5 +1,5 @@
-// A few rows of one item (decode steps, with the heads that share a kv head), from packing their queries to storing
-// them.
+// A few rows of one item (decode steps, with the heads that share a kv head), or of each of its kv heads, from packing
+// their queries to storing them.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,38 @@
 
 namespace triad {
 
-// All rows of `rows`, at most kFewRows. Borrows its arguments; `scratch` holds its buffers.
+// All rows of `rows`, at most kFewRows of each kv head. Borrows its arguments; `scratch` holds its buffers.
 class FewRows final : public RowGroup {
  public:
   FewRows(ItemRows& rows, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
-  void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
+  void AddBlock(KeyRange keys, const BlockRows& block, FetchList&) override;  // fetches for itself
   void ListReads(KeyRange, FetchList&) const override {}  // a few queries; modifiers are read in order
+  // Each block by itself, so that a part may be less than a chunk.
+  int64_t part_floats(int64_t blocks) const override { return blocks * sums_floats(); }
+  void BeginPart(float* result) override { next_block_ = result; }
+  void EndPart() override { next_block_ = nullptr; }
+  void AddPart(const float* result, int64_t blocks) override;
   void Finish(float value_scale) override;
 
  private:
   void Merge(const RowSums& sums, const RowSums& total) const override;
+  // Makes what is fetched meanwhile `rows` but the first, which have been, and the first of what is read `next`.
+  void FetchAhead(const SourceRows& rows, const SourceRows& next);
+  HeadsTogether HeadsOf(const HeadRows& rows) const;
   RowMaxAndSum SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block);
 
   ItemRows& rows_;
-  const int64_t count_;
+  const int64_t count_;       // of all kv heads
   const int64_t query_dims_;  // qk_head_dim rounded up to kPackedStep
   KeyRange seen_;
   float* const queries_;  // [rows, query_dims_]
   float* const scores_;   // [rows, kFusedKeyBlock]
+  FetchList ahead_;
   float* const merge_factors_;
-  const RowSums block_;  // output [rows, output_dims]
+  const RowSums block_;          // output [rows, output_dims]
+  float* next_block_ = nullptr;  // where a part's next block goes; null: to the chunk
 };
 
 }  // namespace triad

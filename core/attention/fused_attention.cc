@@ -10,8 +10,16 @@
 namespace triad {
 
 std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) const {
-  const std::vector<WorkItem> whole =
-      PlanItems(problem, kFusedItems, [&](const WorkItem& item) { return FusedFlopOf(problem, item, shape_); });
+  std::vector<WorkItem> whole;
+  for (const WorkItem& item :
+       PlanItems(problem, kFusedItems, [&](const WorkItem& item) { return FusedFlopOf(problem, item, shape_); })) {
+    if (!whole.empty() && ReadsBeside(problem, whole.back(), item)) {
+      ++whole.back().kv_heads;
+      whole.back().flop += item.flop;
+    } else {
+      whole.push_back(item);
+    }
+  }
   std::vector<WorkItem> items;
   items.reserve(whole.size());
   for (const WorkItem& item : whole) SplitItem(problem, item, items);

@@ -7,6 +7,18 @@
 #include "core/base/dims.h"
 
 namespace triad {
+namespace {
+
+// Keys of a part of `item`: a chunk, or of few rows such a part of it that there is work for others.
+int64_t PartKeys(const AttentionProblem& problem, const WorkItem& item) {
+  if (item.rows_of_head() > kFewRows) return kFusedKeyChunk;
+  const int64_t key_bytes = item.kv_heads * (problem.qk_head_dim + problem.v_head_dim) * ByteSize(problem.dtype);
+  int64_t keys = kFusedKeyChunk;
+  while (keys > kFusedKeyBlock && keys / 2 * key_bytes >= kPartBytes) keys /= 2;
+  return keys;
+}
+
+}  // namespace
 
 std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
   const int64_t units = CeilDiv(rows, shape.unit);
@@ -36,20 +48,30 @@ double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const 
   return 2 * pairs * static_cast<double>(problem.qk_head_dim + problem.v_head_dim);
 }
 
+bool ReadsBeside(const AttentionProblem& problem, const WorkItem& item, const WorkItem& next) {
+  const bool is_next_head = next.sequence == item.sequence && next.row_begin == item.row_begin &&
+                            next.kv_head == item.kv_head + item.kv_heads;
+  const bool are_together = problem.key.head_stride == problem.qk_head_dim &&
+                            problem.value.head_stride == problem.v_head_dim &&
+                            problem.key.token_stride > problem.qk_head_dim;
+  return is_next_head && are_together && item.rows_of_head() <= kFewRows && item.kv_heads < kMostHeadsTogether;
+}
+
 void SplitItem(const AttentionProblem& problem, const WorkItem& item, std::vector<WorkItem>& items) {
   const Sequence& sequence = problem.sequences[item.sequence];
-  const auto rows = static_cast<double>(item.row_end - item.row_begin);
+  const auto rows = static_cast<double>(item.rows_of_head());
   const bool is_much = item.flop * std::max(1.0, kLeastSplitRows / rows) >= kLeastSplitFlop;
-  if (!is_much || sequence.key_length <= kFusedKeyChunk) return items.push_back(item);
+  const int64_t part_keys = PartKeys(problem, item);
+  if (!is_much || sequence.key_length <= part_keys) return items.push_back(item);
   const KeyRange keys = KeysOfRows(problem, sequence, item.row_begin, item.row_end);
-  const int64_t first = ChunkOf(keys.begin);
-  const int64_t chunks = ChunkOf(keys.end - 1) + 1 - first;
-  if (chunks <= 1) return items.push_back(item);
+  const int64_t first = keys.begin / part_keys;
+  const int64_t parts = CeilDiv(keys.end, part_keys) - first;
+  if (parts <= 1) return items.push_back(item);
   WorkItem part = item;
-  part.split = std::make_shared<SplitRows>(first, chunks);
-  part.flop /= static_cast<double>(chunks);
-  for (int64_t i = 0; i < chunks; ++i) {
-    part.chunk = first + i;
+  part.split = std::make_shared<SplitRows>(first, parts, part_keys);
+  part.flop /= static_cast<double>(parts);
+  for (int64_t i = 0; i < parts; ++i) {
+    part.part = first + i;
     items.push_back(part);
   }
 }

@@ -7,7 +7,8 @@
 //          |  strip                       |
 //          +------------------------------+
 //
-// Of many keys an item meets but one chunk, of 32 blocks; the last of the rows' chunks merges them all (split_rows.h).
+// Of many keys an item meets but a part, a chunk of 32 blocks or less; the last of the rows' parts merges them all
+// (split_rows.h).
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,19 @@ namespace triad {
 constexpr int64_t kFusedKeyBlock = 128;
 // Blocks of 4096 keys, a chunk, are added up by themselves before they are merged with the chunks before, so that each
 // may be an item of its own: other threads compute it, and smaller requests wait for no more than that. Part of the
-// bytes too.
+// bytes too. Few rows leave each block by itself, and so their items may be smaller parts.
 constexpr int64_t kFusedKeyChunk = 32 * kFusedKeyBlock;
 constexpr int64_t ChunkOf(int64_t key) { return key / kFusedKeyChunk; }
-constexpr KeyRange ChunkKeys(int64_t chunk) {
-  return {.begin = chunk * kFusedKeyChunk, .end = (chunk + 1) * kFusedKeyChunk};
-}
-// Least work, some 0.1 ms of an AVX2 core, that is split into chunks. Rows fewer than 16 count as 16: they take as long
+// Least work, some 0.1 ms of an AVX2 core, that is split into parts. Rows fewer than 16 count as 16: they take as long
 // as memory does.
 constexpr double kLeastSplitFlop = 8e6;
 constexpr double kLeastSplitRows = 16;
+// Few rows of as many kv heads are computed at once where heads lie together in tokens, so that keys and values are one
+// stream; read head by head, pieces of 256 bytes of each 2 KiB, they come at a quarter of memory's pace. Bounds what is
+// kept of them in L1.
+constexpr int64_t kMostHeadsTogether = 32;
+// Least keys and values of a part of few rows, some 0.1 ms of memory's time.
+constexpr int64_t kPartBytes = 1 << 20;
 // Keys whose weights are added up as one tree (lane_softmax.h): what a strip computes begins and ends at multiples.
 constexpr int64_t kKeyTree = 8;
 // Every strip's width divides the step. Queries and outputs of 384 rows of 64 dims are 192 KiB of L2, beside a block's
@@ -52,7 +56,11 @@ std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape);
 // Work of an item, what its strips compute for nobody included.
 double FusedFlopOf(const AttentionProblem& problem, const WorkItem& item, const StripShape& shape);
 
-// Appends to `items` the chunks of `item`, each with an equal part of its work, so that they are taken one after the
+// Whether `next`, the item of the kv head after `item`'s, is to join it: few rows whose keys and values lie beside
+// those of `item` in each token.
+bool ReadsBeside(const AttentionProblem& problem, const WorkItem& item, const WorkItem& next);
+
+// Appends to `items` the parts of `item`, each with an equal share of its work, so that they are taken one after the
 // other and few results wait to be merged; `item` itself when its keys lie in one or its work is little.
 void SplitItem(const AttentionProblem& problem, const WorkItem& item, std::vector<WorkItem>& items);
 

@@ -11,9 +11,17 @@
 #include "core/attention/fused_geometry.h"
 #include "core/attention/key_range.h"
 #include "core/attention/lane_strip.h"
+#include "core/base/dims.h"
 
 namespace triad {
 namespace {
+
+int64_t BlocksOf(KeyRange keys) { return CeilDiv(keys.end, kFusedKeyBlock) - keys.begin / kFusedKeyBlock; }
+
+// Whether a chunk of `keys` ends at `end`, the end of a block's part of them; not where they lie in one.
+bool EndsChunk(int64_t end, KeyRange keys) {
+  return ChunkOf(keys.begin) != ChunkOf(keys.end - 1) && (end == keys.end || end % kFusedKeyChunk == 0);
+}
 
 constexpr int64_t kMostAhead = 3 + 3 * 48;  // keys, values, queries; bias, keep and output of every row of a strip
 
@@ -22,10 +30,13 @@ constexpr int64_t kMostAhead = 3 + 3 * 48;  // keys, values, queries; bias, keep
 FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                      const StripShape& shape, Scratch& scratch)
     : item_(item),
+      outputs_(outputs),
+      shape_(shape),
+      scratch_(scratch),
       rows_(problem, item, outputs, scratch),
-      reader_(problem, item, kFusedKeyBlock, rows_.count() <= kFewRows ? InPlace::kAll : InPlace::kF32, scratch),
+      reader_(problem, item, kFusedKeyBlock, has_few_rows() ? InPlace::kAll : InPlace::kF32, scratch),
       ahead_(kMostAhead, scratch) {
-  if (rows_.count() <= kFewRows) {
+  if (has_few_rows()) {
     groups_.push_back(std::make_unique<FewRows>(rows_, scratch));
   } else {
     const StripBuffers buffers = StripBuffersFor(rows_, shape.unit * shape.most_units, scratch);
@@ -41,7 +52,7 @@ void FusedItem::Run() {
   if (item_.split == nullptr) {
     RunRows();
   } else {
-    RunChunk();
+    RunPart();
   }
 }
 
@@ -50,6 +61,7 @@ void FusedItem::Run() {
 void FusedItem::RunRows() {
   float value_scale = 1;
   RunBlocks(seen_, ReadValues::kAsTheyAre);
+  if (item_.kv_heads > 1 && !IsFinite()) return RunHeadsAlone();
   if (!IsFinite() && !RunBlocks(seen_, ReadValues::kFinite)) {
     RunBlocks(seen_, ReadValues::kScaled);
     value_scale = kHugeValueScale;
@@ -57,34 +69,52 @@ void FusedItem::RunRows() {
   Finish(value_scale);
 }
 
-// Whoever is last merges all chunks, or computes all the rows when some sum is no number, here or in another chunk.
-void FusedItem::RunChunk() {
-  RunBlocks(Intersection(seen_, ChunkKeys(item_.chunk)), ReadValues::kAsTheyAre);
-  SplitRows& split = *item_.split;
-  int64_t count = 0;
-  for (const std::unique_ptr<RowGroup>& group : groups_) count += group->chunk_floats();
-  float* result = split.NewResultOf(item_.chunk, count);
-  for (const std::unique_ptr<RowGroup>& group : groups_) {
-    group->StoreChunk(result);
-    result += group->chunk_floats();
+// Where some kv head needs the care, each is an item of its own.
+void FusedItem::RunHeadsAlone() {
+  WorkItem alone = item_;
+  alone.kv_heads = 1;
+  alone.split = nullptr;
+  for (; alone.kv_head < item_.kv_head + item_.kv_heads; ++alone.kv_head) {
+    FusedItem(rows_.problem(), alone, outputs_, shape_, scratch_).Run();
   }
+}
+
+// Whoever is last merges all parts, or computes all the rows when some sum is no number, here or in another part.
+void FusedItem::RunPart() {
+  SplitRows& split = *item_.split;
+  const KeyRange keys = Intersection(seen_, split.KeysOf(item_.part));
+  int64_t count = 0;
+  for (const std::unique_ptr<RowGroup>& group : groups_) count += group->part_floats(BlocksOf(keys));
+  float* result = split.NewResultOf(item_.part, count);
+  for (const std::unique_ptr<RowGroup>& group : groups_) {
+    group->BeginPart(result);
+    result += group->part_floats(BlocksOf(keys));
+  }
+  RunBlocks(keys, ReadValues::kAsTheyAre);
+  for (const std::unique_ptr<RowGroup>& group : groups_) group->EndPart();
   const SplitRows::Outcome outcome = split.Arrive(IsFinite());
   if (outcome == SplitRows::Outcome::kOthersAreLeft) return;
-  if (outcome == SplitRows::Outcome::kAllCount) MergeChunks(split);
+  if (outcome == SplitRows::Outcome::kAllCount) MergeParts(split);
   split.DropResults();
   if (outcome == SplitRows::Outcome::kAllCount && IsFinite()) return Finish(/*value_scale=*/1);
   RunRows();
 }
 
-void FusedItem::MergeChunks(const SplitRows& split) {
+void FusedItem::MergeParts(const SplitRows& split) {
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
-  for (int64_t chunk = split.first_chunk(); chunk < split.end_chunk(); ++chunk) {
-    const float* result = split.ResultOf(chunk);
+  for (int64_t part = split.first_part(); part < split.end_part(); ++part) {
+    const KeyRange keys = Intersection(seen_, split.KeysOf(part));
+    const float* result = split.ResultOf(part);
     for (const std::unique_ptr<RowGroup>& group : groups_) {
-      group->AddChunk(result);
-      result += group->chunk_floats();
+      group->AddPart(result, BlocksOf(keys));
+      result += group->part_floats(BlocksOf(keys));
     }
+    if (EndsChunk(keys.end, seen_)) EndChunk();
   }
+}
+
+void FusedItem::EndChunk() {
+  for (const std::unique_ptr<RowGroup>& group : groups_) group->EndChunk();
 }
 
 void FusedItem::Finish(float value_scale) {
@@ -106,7 +136,6 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
   rows_.ForgetNonFiniteValues();
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
   const auto parts = static_cast<int64_t>(groups_.size());
-  const bool has_chunks = ChunkOf(keys_of_run.begin) != ChunkOf(keys_of_run.end - 1);
   for (int64_t first = first_block; first < keys_of_run.end; first += kFusedKeyBlock) {
     const KeyRange keys = block_at(first);
     const BlockRows rows = reader_.Read(keys, values);
@@ -130,9 +159,7 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
       }
       group.AddBlock(part, seen, ahead_);
     }
-    if (has_chunks && (IsEmpty(next) || ChunkOf(next.begin) != ChunkOf(first))) {
-      for (const std::unique_ptr<RowGroup>& group : groups_) group->EndChunk();
-    }
+    if (EndsChunk(keys.end, keys_of_run)) EndChunk();
   }
   return true;
 }
@@ -140,6 +167,7 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
 void FusedItem::ListBlock(KeyRange keys) {
   const BlockRows block = reader_.SourceOf(keys);
   ahead_.Clear();
+  if (has_few_rows()) return;  // which look ahead themselves
   ahead_.Add(block.keys);
   ahead_.Add(block.values);
 }

@@ -10,6 +10,7 @@
 #include "core/attention/item_rows.h"
 #include "core/attention/lane_product.h"
 #include "core/attention/row_group.h"
+#include "core/attention/row_product.h"
 #include "core/attention/split_rows.h"
 #include "core/base/scratch.h"
 
@@ -25,9 +26,12 @@ class FusedItem {
   void Run();
 
  private:
+  bool has_few_rows() const { return item_.rows_of_head() <= kFewRows; }
   void RunRows();
-  void RunChunk();
-  void MergeChunks(const SplitRows& split);
+  void RunHeadsAlone();
+  void RunPart();
+  void MergeParts(const SplitRows& split);
+  void EndChunk();
   void Finish(float value_scale);
   // False: values were met that are too large to be summed as they are.
   bool RunBlocks(KeyRange keys, ReadValues values);
@@ -36,6 +40,9 @@ class FusedItem {
   void ListBlock(KeyRange keys);
 
   const WorkItem& item_;
+  const AttentionOutputs& outputs_;
+  const StripShape& shape_;
+  Scratch& scratch_;
   ItemRows rows_;
   BlockReader reader_;
   FetchList ahead_;

@@ -8,10 +8,16 @@
 namespace triad {
 
 RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64_t row) {
+  // Without divisions where there is nothing to divide: for each row of a small item they show.
+  int64_t kv_head = item.kv_head;
+  if (item.kv_heads > 1) {
+    kv_head += row / item.rows_of_head();
+    row %= item.rows_of_head();
+  }
   const int64_t group = problem.group();
   const int64_t folded = item.row_begin + row;
-  if (group == 1) return {.query = folded, .head = item.kv_head};  // a division for each row of a small item shows
-  return {.query = folded / group, .head = item.kv_head * group + folded % group};
+  if (group == 1) return {.query = folded, .head = kv_head};
+  return {.query = folded / group, .head = kv_head * group + folded % group};
 }
 
 KeyRange KeysOfRows(const AttentionProblem& problem, const Sequence& sequence, int64_t row_begin, int64_t row_end) {

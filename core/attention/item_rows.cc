@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/attention/key_range.h"
 #include "core/attention/score_modifiers.h"
@@ -14,7 +15,7 @@ ItemRows::ItemRows(const AttentionProblem& problem, const WorkItem& item, const 
       sequence_(problem.sequences[item.sequence]),
       item_(item),
       scratch_(scratch),
-      count_(item.row_end - item.row_begin),
+      count_(item.rows_of_head() * item.kv_heads),
       output_dims_(RoundUp(problem.v_head_dim, kPackedStep)),
       scores_(problem, item),
       outputs_(problem, item, outputs),
@@ -28,7 +29,9 @@ ItemRows::ItemRows(const AttentionProblem& problem, const WorkItem& item, const 
 SourceRows ItemRows::QueriesFrom(int64_t row, int64_t count) const {
   const int64_t group = problem_.group();
   const RowPlace place = PlaceOfRow(problem_, item_, row);
-  const int64_t counted = std::min(count_, sequence_.query_length * group - item_.row_begin) - row;
+  const int64_t row_of_head = item_.kv_heads == 1 ? row : row % item_.rows_of_head();
+  const int64_t counted =
+      std::min(item_.rows_of_head(), sequence_.query_length * group - item_.row_begin) - row_of_head;
   const int64_t element_bytes = ByteSize(problem_.dtype);
   const int64_t first =
       sequence_.query_begin + place.query * problem_.query.token_stride + place.head * problem_.query.head_stride;
@@ -40,17 +43,15 @@ SourceRows ItemRows::QueriesFrom(int64_t row, int64_t count) const {
 }
 
 void ItemRows::PackQueries(int64_t begin, int64_t count, float* packed, int64_t stride) const {
-  int64_t done = 0;
-  while (done < count) {
+  for (int64_t done = 0; done < count;) {
+    float* const rows = packed + done * stride;
     const SourceRows source = QueriesFrom(begin + done, count - done);
-    if (source.count == 0) break;
-    PackRows(source, packed + done * stride);
-    done += source.count;
+    if (source.count > 0) PackRows(source, rows);
+    const int64_t floats = std::max<int64_t>(source.count, 1) * stride;
+    if (source.count == 0) std::fill_n(rows, floats, 0.0f);
+    if (std::signbit(problem_.scale)) std::transform(rows, rows + floats, rows, std::negate<>());
+    done += std::max<int64_t>(source.count, 1);
   }
-  if (std::signbit(problem_.scale)) {
-    for (int64_t i = 0; i < done * stride; ++i) packed[i] = -packed[i];
-  }
-  std::fill(packed + done * stride, packed + count * stride, 0.0f);
 }
 
 SourceRows ItemRows::OutputOf(int64_t row) const {

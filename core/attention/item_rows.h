@@ -18,6 +18,7 @@ class ItemRows {
 
   const AttentionProblem& problem() const { return problem_; }
   const Sequence& sequence() const { return sequence_; }
+  const WorkItem& item() const { return item_; }
   const RowScores& scores() const { return scores_; }
   int64_t count() const { return count_; }
   // What `row` may see; nothing for rows past query_length, and for those past the item's.

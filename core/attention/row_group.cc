@@ -21,7 +21,7 @@ RowGroup::RowGroup(int64_t rows, int64_t v_head_dim, Scratch& scratch)
       chunk_(NewSums()) {}
 
 RowSums RowGroup::NewSums() const {
-  float* const floats = scratch_.Allocate<float>(chunk_floats());
+  float* const floats = scratch_.Allocate<float>(sums_floats());
   return {.state = {.max = floats, .sum = floats + state_rows_}, .output = floats + 2 * state_rows_};
 }
 
@@ -45,12 +45,9 @@ void RowGroup::EndChunk() {
   Clear(chunk_);
 }
 
-void RowGroup::StoreChunk(float* result) const { std::copy_n(chunk_.state.max, chunk_floats(), result); }
+void RowGroup::EndPart() { std::copy_n(chunk_.state.max, sums_floats(), part_); }
 
-void RowGroup::AddChunk(const float* result) {
-  std::copy_n(result, chunk_floats(), chunk_.state.max);
-  EndChunk();
-}
+void RowGroup::AddPart(const float* result, int64_t) { std::copy_n(result, sums_floats(), chunk_.state.max); }
 
 bool RowGroup::IsFinite() const {
   return AllFinite(chunk_.output, output_floats_) &&

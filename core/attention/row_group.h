@@ -33,10 +33,13 @@ class RowGroup {
   // Merges what the blocks since Start, or since the last call, add up to, into the total. Needed only where blocks of
   // more than one chunk are met (fused_geometry.h).
   void EndChunk();
-  // What the blocks since Start add up to, as numbers: stored, and merged into the total as EndChunk would have.
-  int64_t chunk_floats() const { return 2 * state_rows_ + output_floats_; }
-  void StoreChunk(float* result) const;
-  void AddChunk(const float* result);
+  // A part of the keys, of `blocks` blocks and computed by itself (split_rows.h), leaves so many numbers in `result`:
+  // they are there when the blocks between Begin and End have been added, and a group of the same rows adds them as
+  // those blocks.
+  virtual int64_t part_floats(int64_t blocks) const { return sums_floats(); }
+  virtual void BeginPart(float* result) { part_ = result; }
+  virtual void EndPart();
+  virtual void AddPart(const float* result, int64_t blocks);
   // Whether all sums so far are numbers.
   bool IsFinite() const;
   // Writes everything of the rows. Values were read multiplied by `value_scale`.
@@ -47,6 +50,7 @@ class RowGroup {
   RowGroup(int64_t rows, int64_t v_head_dim, Scratch& scratch);
 
   int64_t output_dims() const { return output_dims_; }
+  int64_t sums_floats() const { return 2 * state_rows_ + output_floats_; }
   RowSums NewSums() const;  // uninitialised
   void Clear(const RowSums& sums) const;
   // Where AddBlock adds.
@@ -63,7 +67,8 @@ class RowGroup {
   const int64_t output_floats_;
   const int64_t state_rows_;  // rounded up to what RowState asks for
   const RowSums chunk_;
-  RowSums total_;  // of the chunks that have ended; made when the first does
+  float* part_ = nullptr;  // where the part goes
+  RowSums total_;          // of the chunks that have ended; made when the first does
 };
 
 }  // namespace triad

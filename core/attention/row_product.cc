@@ -2,7 +2,7 @@
 // groups at once, because a chain waits 4 cycles for each step.
 //
 // Outputs: 8 sums, as many chains as hide the latency of an FMA, stay in registers over all keys of the block: 8
-// vectors of dims of one row, or 2 of four rows.
+// vectors of dims of one row, or 2 of four rows. Of several kv heads they wait in L1 between 16 keys and the next.
 #include "core/attention/row_product.h"
 
 #include <algorithm>
@@ -24,6 +24,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace triad {
 namespace HWY_NAMESPACE {
+
+// Keys of one kv head whose values are added before the next head's are.
+constexpr int64_t kKeysOfHeads = 16;
 
 // kDims dims of kRowsAtOnce keys, from `dim` on: columns[i] holds dim + i of each. One by one where nothing better is
 // written for the type.
@@ -66,14 +69,16 @@ template <>
 struct KeyColumns<F16Elements> : ShortKeyColumns<F16Elements> {};
 #endif
 
-// kGroups * kRowsAtOnce keys from `first` on; past the last key, the last one again.
+// kGroups * kRowsAtOnce keys of a head from `first` on; past the last key, the last one again.
 template <class Elements, int kRows, int kGroups>
-HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t first, FetchPace& pace) {
+HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t head, int64_t first, FetchPace& pace) {
   using Columns = KeyColumns<Elements>;
   const RowLanes d;
   const std::byte* keys[kGroups * kRowsAtOnce];
+  const std::byte* const head_keys = product.keys.data + head * product.heads.stride_bytes;
+  const float* HWY_RESTRICT queries = product.queries + head * kRows * product.query_stride;
   for (int64_t i = 0; i < kGroups * kRowsAtOnce; ++i) {
-    keys[i] = product.keys.data + std::min(first + i, product.keys.count - 1) * product.keys.stride_bytes;
+    keys[i] = head_keys + std::min(first + i, product.keys.count - 1) * product.keys.stride_bytes;
   }
   RowF32 sums[kGroups][kRows];
 #pragma GCC unroll 2
@@ -92,7 +97,7 @@ HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t first, FetchPa
       for (int i = 0; i < Columns::kDims; ++i) {
 #pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r) {
-          const RowF32 query = hn::Set(d, product.queries[r * product.query_stride + dim + i]);
+          const RowF32 query = hn::Set(d, queries[r * product.query_stride + dim + i]);
           sums[g][r] = hn::MulAdd(query, columns[i], sums[g][r]);
         }
       }
@@ -105,13 +110,13 @@ HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t first, FetchPa
         column[i] = LoadElement(keys[g * kRowsAtOnce + i] + dim * Elements::kBytes, Elements::kDType);
       }
       for (int r = 0; r < kRows; ++r) {
-        const RowF32 query = hn::Set(d, product.queries[r * product.query_stride + dim]);
+        const RowF32 query = hn::Set(d, queries[r * product.query_stride + dim]);
         sums[g][r] = hn::MulAdd(query, hn::Load(d, column), sums[g][r]);
       }
     }
   }
   for (int r = 0; r < kRows; ++r) {
-    float* scores = product.scores + r * product.score_stride + first;
+    float* scores = product.scores + (head * kRows + r) * product.score_stride + first;
     for (int g = 0; g < kGroups; ++g) hn::StoreU(sums[g][r], d, scores + g * kRowsAtOnce);
   }
 }
@@ -119,42 +124,73 @@ HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t first, FetchPa
 template <class Elements, int kRows>
 void MultiplyKeysOf(const RowScoreProduct& product) {
   constexpr int64_t kStep = 2 * kRowsAtOnce;
-  FetchPace pace(product.ahead, /*parts=*/2,
-                 CeilDiv(product.keys.count, kStep) * CeilDiv(product.keys.dims, KeyColumns<Elements>::kDims));
+  FetchPace pace(product.ahead, /*parts=*/1,
+                 product.heads.count * CeilDiv(product.keys.count, kStep) *
+                     CeilDiv(product.keys.dims, KeyColumns<Elements>::kDims));
   int64_t key = 0;
-  for (; key + kRowsAtOnce < product.keys.count; key += kStep) ScoreKeys<Elements, kRows, 2>(product, key, pace);
-  if (key < product.keys.count) ScoreKeys<Elements, kRows, 1>(product, key, pace);
+  for (; key + kRowsAtOnce < product.keys.count; key += kStep) {
+    for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Elements, kRows, 2>(product, h, key, pace);
+  }
+  if (key == product.keys.count) return;
+  for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Elements, kRows, 1>(product, h, key, pace);
 }
 
-// Vectors [dim, dim + kVectors) of kRows rows from `row` on.
+// Some keys of a head.
+struct HeadKeys {
+  int64_t head = 0;
+  int64_t begin = 0;  // 0: sums begin
+  int64_t end = 0;
+};
+
+// Adds to vectors [dim, dim + kVectors) of a head's kRows rows.
 template <class Elements, int kRows, int kVectors>
-HWY_INLINE void SumValues(const RowValueProduct& product, int64_t dim, FetchPace& pace) {
+HWY_INLINE void SumValues(const RowValueProduct& product, const HeadKeys& keys, int64_t dim, FetchPace& pace) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float* HWY_RESTRICT weights = product.weights + keys.head * kRows * product.weight_stride;
+  float* HWY_RESTRICT outputs = product.output + keys.head * kRows * product.output_stride + dim;
   F32 sums[kRows][kVectors];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = keys.begin == 0 ? hn::Zero(d) : hn::LoadU(d, outputs + r * product.output_stride + v * lanes);
+    }
   }
-  const std::byte* HWY_RESTRICT values = product.values.data + dim * Elements::kBytes;
-  for (int64_t key = 0; key < product.values.count; ++key) {
+  const std::byte* HWY_RESTRICT values = product.values.data + keys.head * product.heads.stride_bytes +
+                                         keys.begin * product.values.stride_bytes + dim * Elements::kBytes;
+  for (int64_t key = keys.begin; key < keys.end; ++key) {
     pace.Step();
     F32 vectors[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) vectors[v] = Elements::Load(values + v * lanes * Elements::kBytes, lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      const F32 weight = hn::Set(d, product.weights[r * product.weight_stride + key]);
+      const F32 weight = hn::Set(d, weights[r * product.weight_stride + key]);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(vectors[v], weight, sums[r][v]);
     }
     values += product.values.stride_bytes;
   }
   for (int r = 0; r < kRows; ++r) {
-    float* output = product.output + r * product.output_stride + dim;
+    float* output = outputs + r * product.output_stride;
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, output + v * lanes);
   }
+}
+
+// One dim, which no vector takes.
+template <class Elements>
+void SumValuesOfDim(const RowValueProduct& product, const HeadKeys& keys, int64_t row, int64_t dim) {
+  const hn::CappedTag<float, 1> one;  // the vectors' own multiply-add, fused or not
+  float* output = product.output + (keys.head * product.rows + row) * product.output_stride + dim;
+  const float* weights = product.weights + (keys.head * product.rows + row) * product.weight_stride;
+  const std::byte* values = product.values.data + keys.head * product.heads.stride_bytes + dim * Elements::kBytes;
+  auto sum = keys.begin == 0 ? hn::Zero(one) : hn::Set(one, *output);
+  for (int64_t key = keys.begin; key < keys.end; ++key) {
+    const float value = LoadElement(values + key * product.values.stride_bytes, Elements::kDType);
+    sum = hn::MulAdd(hn::Set(one, value), hn::Set(one, weights[key]), sum);
+  }
+  *output = hn::GetLane(sum);
 }
 
 template <class Elements, int kRows>
@@ -162,22 +198,20 @@ void MultiplyValuesOf(const RowValueProduct& product) {
   constexpr int kVectors = kRows == 1 ? 8 : kRows == 2 ? 4 : 2;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32Vector()));
   const int64_t dims = product.values.dims;
-  FetchPace pace(product.ahead, /*parts=*/1, product.values.count * CeilDiv(dims, kVectors * lanes));
-  int64_t dim = 0;
-  for (; dim + kVectors * lanes <= dims; dim += kVectors * lanes) {
-    SumValues<Elements, kRows, kVectors>(product, dim, pace);
-  }
-  for (; dim + lanes <= dims; dim += lanes) SumValues<Elements, kRows, 1>(product, dim, pace);
-  for (; dim < dims; ++dim) {
-    for (int r = 0; r < kRows; ++r) {
-      const hn::CappedTag<float, 1> one;  // the vectors' own multiply-add, fused or not
-      auto sum = hn::Zero(one);
-      for (int64_t key = 0; key < product.values.count; ++key) {
-        const std::byte* value = product.values.data + key * product.values.stride_bytes + dim * Elements::kBytes;
-        sum = hn::MulAdd(hn::Set(one, LoadElement(value, Elements::kDType)),
-                         hn::Set(one, product.weights[r * product.weight_stride + key]), sum);
+  const int64_t count = product.values.count;
+  const int64_t step = product.heads.count == 1 ? count : kKeysOfHeads;
+  FetchPace pace(product.ahead, /*parts=*/1, product.heads.count * count * CeilDiv(dims, kVectors * lanes));
+  for (int64_t key = 0; key < count; key += step) {
+    for (int64_t head = 0; head < product.heads.count; ++head) {
+      const HeadKeys keys = {.head = head, .begin = key, .end = std::min(key + step, count)};
+      int64_t dim = 0;
+      for (; dim + kVectors * lanes <= dims; dim += kVectors * lanes) {
+        SumValues<Elements, kRows, kVectors>(product, keys, dim, pace);
       }
-      product.output[r * product.output_stride + dim] = hn::GetLane(sum);
+      for (; dim + lanes <= dims; dim += lanes) SumValues<Elements, kRows, 1>(product, keys, dim, pace);
+      for (; dim < dims; ++dim) {
+        for (int64_t row = 0; row < kRows; ++row) SumValuesOfDim<Elements>(product, keys, row, dim);
+      }
     }
   }
 }

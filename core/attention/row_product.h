@@ -11,24 +11,33 @@ namespace triad {
 
 constexpr int64_t kFewRows = 4;
 
-// scores [rows, keys] = queries [rows, dims] * keys [keys, dims], transposed
+// Kv heads whose keys, and values, lie one behind the other in each token: a few tokens are read whole before the next
+// ones, or memory would be read in pieces of one head.
+struct HeadsTogether {
+  int64_t count = 1;
+  int64_t stride_bytes = 0;  // from one head's to the next's
+};
+
+// For each kv head: scores [rows, keys] = queries [rows, dims] * keys [keys, dims], transposed
 struct RowScoreProduct {
-  SourceRows keys;  // of any type, anywhere
-  const float* queries = nullptr;
+  SourceRows keys;  // of any type, anywhere; the first head's
+  HeadsTogether heads;
+  const float* queries = nullptr;  // those of the first head first, as are scores
   int64_t query_stride = 0;
-  int64_t rows = 0;            // 1 to kFewRows
+  int64_t rows = 0;            // of a head, 1 to kFewRows
   float* scores = nullptr;     // one of each key are set, and those up to a multiple of 8 to anything
   int64_t score_stride = 0;    // at least the keys rounded up so
-  FetchList* ahead = nullptr;  // half of it is fetched meanwhile; null: nothing
+  FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing
 };
 void MultiplyKeysByRows(const RowScoreProduct& product);
 
-// output [rows, dims] = weights [rows, keys] * values [keys, dims]
+// For each kv head: output [rows, dims] = weights [rows, keys] * values [keys, dims]
 struct RowValueProduct {
-  SourceRows values;  // of any type, anywhere
-  const float* weights = nullptr;
+  SourceRows values;  // of any type, anywhere; the first head's
+  HeadsTogether heads;
+  const float* weights = nullptr;  // those of the first head first, as are outputs
   int64_t weight_stride = 0;
-  int64_t rows = 0;  // 1 to kFewRows
+  int64_t rows = 0;  // of a head, 1 to kFewRows
   float* output = nullptr;
   int64_t output_stride = 0;
   FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing

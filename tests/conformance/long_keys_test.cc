@@ -112,6 +112,25 @@ TEST_P(LongKeysTest, ValuesThatAreNotFiniteAgree) {
   }
 }
 
+// Few rows of all kv heads are computed at once where heads lie together, and in parts of less than a chunk. What is no
+// number is met by one of them.
+TEST_P(LongKeysTest, HeadsTogetherAndApartAgreeByteForByte) {
+  AttentionOptions options = Options(/*q_len=*/2);
+  options.heads = 10;
+  options.kv_heads = 5;
+  options.qk_head_dim = 64;
+  options.v_head_dim = 52;
+  AttentionContent content = Content(options);
+  for (float odd : {0.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    content.value.at(0, 3, kChunkEnd + 700, 7) = odd;
+    content.options.layout = Layout::kTokensHeads;
+    const Answer together = Attend(content);
+    EXPECT_TRUE(MatchesReference(content, together)) << odd;
+    content.options.layout = Layout::kHeadsTokens;
+    EXPECT_TRUE(Attend(content).SameBytes(together)) << odd;
+  }
+}
+
 // Chunks whose sums are numbers, and their sum is none.
 TEST_P(LongKeysTest, SumsPastTheRangeOfTheTypeAgree) {
   AttentionContent content = Content(Options(/*q_len=*/1));

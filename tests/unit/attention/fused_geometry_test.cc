@@ -71,11 +71,49 @@ TEST(FusedGeometryTest, MuchWorkIsSplitAtFixedKeysIntoEqualParts) {
   ASSERT_EQ(items.size(), 6u);
   for (size_t i = 0; i < items.size(); ++i) {
     EXPECT_EQ(items[i].split, items[0].split);
-    EXPECT_EQ(items[i].chunk, static_cast<int64_t>(i) + 2);  // of 4096 keys
+    EXPECT_EQ(items[i].part, static_cast<int64_t>(i) + 2);  // of 4096 keys
     EXPECT_DOUBLE_EQ(items[i].flop, whole.flop / 6);
   }
-  EXPECT_EQ(items[0].split->first_chunk(), 2);
-  EXPECT_EQ(items[0].split->end_chunk(), 8);
+  EXPECT_EQ(items[0].split->first_part(), 2);
+  EXPECT_EQ(items[0].split->end_part(), 8);
+}
+
+TEST(FusedGeometryTest, FewRowsOfManyHeadsAreSplitIntoPartsOfAChunk) {
+  AttentionProblem problem;
+  problem.qk_head_dim = problem.v_head_dim = 64;
+  problem.sequences = {{.q_len = 1, .query_length = 1, .kv_len = 5000, .key_length = 5000}};
+  WorkItem whole{.kv_heads = 8, .row_end = 1};
+  whole.flop = 8 * FusedFlopOf(problem, whole, kAvx2Shape);
+  std::vector<WorkItem> items;
+  SplitItem(problem, whole, items);
+  ASSERT_EQ(items.size(), 20u);  // of 256 keys: 8 x 128 x 4 bytes of each are 1 MiB
+  EXPECT_EQ(items[19].split->KeysOf(items[19].part).begin, 19 * 256);
+  EXPECT_EQ(items[19].kv_heads, 8);
+  problem.dtype = DType::kBf16;
+  items.clear();
+  SplitItem(problem, whole, items);
+  EXPECT_EQ(items.size(), 10u);
+}
+
+TEST(FusedGeometryTest, FewRowsOfTheNextHeadJoinWhereHeadsLieTogether) {
+  AttentionProblem problem;
+  problem.qk_head_dim = 64;
+  problem.v_head_dim = 32;
+  problem.key = {.token_stride = 4 * 64, .head_stride = 64};
+  problem.value = {.token_stride = 4 * 32, .head_stride = 32};
+  const WorkItem item{.kv_head = 1, .kv_heads = 2, .row_end = kFewRows};
+  WorkItem next{.kv_head = 3, .row_end = kFewRows};
+  EXPECT_TRUE(ReadsBeside(problem, item, next));
+  next.kv_head = 2;
+  EXPECT_FALSE(ReadsBeside(problem, item, next)) << "not the next";
+  next = {.sequence = 1, .kv_head = 3, .row_end = kFewRows};
+  EXPECT_FALSE(ReadsBeside(problem, item, next)) << "of another sequence";
+  EXPECT_FALSE(ReadsBeside(problem, {.kv_heads = 3, .row_end = 5}, {.kv_head = 3, .row_end = 5})) << "more rows";
+  EXPECT_FALSE(ReadsBeside(problem, {.kv_heads = kMostHeadsTogether, .row_end = 1},
+                           {.kv_head = kMostHeadsTogether, .row_end = 1}));
+  next = {.kv_head = 3, .row_end = kFewRows};
+  problem.value = {.token_stride = 32, .head_stride = 4000 * 32};
+  EXPECT_FALSE(ReadsBeside(problem, item, next)) << "heads lie apart";
 }
 
 TEST(FusedGeometryTest, LittleWorkOneChunkAndNothingSeenAreNotSplit) {
