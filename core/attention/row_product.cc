@@ -131,7 +131,7 @@ void MultiplyKeysOf(const RowScoreProduct& product) {
   for (; key + kRowsAtOnce < product.keys.count; key += kStep) {
     for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Elements, kRows, 2>(product, h, key, pace);
   }
-  if (key == product.keys.count) return;
+  if (key >= product.keys.count) return;
   for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Elements, kRows, 1>(product, h, key, pace);
 }
 

@@ -142,8 +142,9 @@ TEST_P(LawsTest, ItemsCoverEveryRowOnce) {
       for (int64_t h = 0; h < problem.kv_heads; ++h) covered.emplace_back(sequence.q_len * problem.group(), 0);
     }
     for (const WorkItem& item : kernel().Plan(problem)) {
-      for (int64_t r = item.row_begin; r < item.row_end; ++r)
-        ++covered[item.sequence * problem.kv_heads + item.kv_head][r];
+      for (int64_t h = item.kv_head; h < item.kv_head + item.kv_heads; ++h) {
+        for (int64_t r = item.row_begin; r < item.row_end; ++r) ++covered[item.sequence * problem.kv_heads + h][r];
+      }
       EXPECT_GE(item.flop, 0);
     }
     for (const std::vector<int>& rows : covered) {

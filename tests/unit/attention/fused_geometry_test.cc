@@ -68,14 +68,14 @@ TEST(FusedGeometryTest, MuchWorkIsSplitAtFixedKeysIntoEqualParts) {
   whole.flop = FusedFlopOf(problem, whole, kAvx2Shape);
   std::vector<WorkItem> items;
   SplitItem(problem, whole, items);  // keys [9000, 29002)
-  ASSERT_EQ(items.size(), 6u);
+  ASSERT_EQ(items.size(), 11u);
   for (size_t i = 0; i < items.size(); ++i) {
     EXPECT_EQ(items[i].split, items[0].split);
-    EXPECT_EQ(items[i].part, static_cast<int64_t>(i) + 2);  // of 4096 keys
-    EXPECT_DOUBLE_EQ(items[i].flop, whole.flop / 6);
+    EXPECT_EQ(items[i].part, static_cast<int64_t>(i) + 4);  // of 2048 keys
+    EXPECT_DOUBLE_EQ(items[i].flop, whole.flop / 11);
   }
-  EXPECT_EQ(items[0].split->first_part(), 2);
-  EXPECT_EQ(items[0].split->end_part(), 8);
+  EXPECT_EQ(items[0].split->first_part(), 4);
+  EXPECT_EQ(items[0].split->end_part(), 15);
 }
 
 TEST(FusedGeometryTest, FewRowsOfManyHeadsAreSplitIntoPartsOfAChunk) {
