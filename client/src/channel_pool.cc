@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/src/callback_scope.h"
+#include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -26,6 +27,16 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // gRPC's default of 1 s would let all attempts of a call fail on a channel that waits to reconnect.
 constexpr int kInitialReconnectBackoffMs = 100;
 constexpr int kMaxReconnectBackoffMs = 5'000;
+
+// gRPC's library ends when the last who uses it lets go of a channel, and that waits for its poller: up to 10 s after a
+// message that did not fit the socket's buffer at once. So the first pool holds it for the rest of the process.
+void KeepGrpc() {
+  static const bool is_kept = [] {
+    grpc_init();
+    return true;
+  }();
+  static_cast<void>(is_kept);
+}
 
 absl::Status CheckOptions(const ClientOptions& options) {
   if (options.target.empty()) return absl::InvalidArgumentError("ClientOptions::target must not be empty");
@@ -97,6 +108,7 @@ size_t PickChannel(absl::Span<const int64_t> in_flight, uint64_t turn) {
 
 absl::StatusOr<std::shared_ptr<ChannelPool>> ChannelPool::Create(const ClientOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  KeepGrpc();
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials = MakeCredentials(options);
   if (!credentials.ok()) return credentials.status();
   std::vector<Slot> slots;
