@@ -34,6 +34,7 @@ constexpr AttentionRow kRows[] = {
     {.name = "Decode_F32_65536", .q_len = 1, .kv_len = 65536},
     {.name = "Decode_Bf16_65536", .dtype = DType::kBf16, .q_len = 1, .kv_len = 65536},
     {.name = "Decode_F32_65536_Heads32Over8", .heads = 32, .q_len = 1, .kv_len = 65536},
+    {.name = "Decode_F32_65536_TokensHeads", .q_len = 1, .kv_len = 65536, .tokens_heads = true},
 };
 
 MachineLimit LimitOf(const AttentionRow& row, int64_t bytes, const BenchOptions& options) {

@@ -37,6 +37,8 @@ BARS = [
     ("Fused_Decode_Bf16_65536", BEST_STREAM, 0.70),
     ("Fused_Decode_F32_65536_Heads32Over8", STREAM, 0.85),
     ("Fused_Decode_F32_65536_Heads32Over8", BEST_STREAM, 0.70),
+    ("Fused_Decode_F32_65536_TokensHeads", STREAM, 0.85),
+    ("Fused_Decode_F32_65536_TokensHeads", BEST_STREAM, 0.70),
     ("Threads2_F32_2048_HeadDim64", SPEEDUP, 0.92),
     ("Threads2_Decode_F32_65536_OneHead", SPEEDUP, 0.90),
     ("Forward_F32_512_1024", PEAK, 0.72),
