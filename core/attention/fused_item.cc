@@ -69,7 +69,8 @@ void FusedItem::RunRows() {
   Finish(value_scale);
 }
 
-// Where some kv head needs the care, each is an item of its own.
+// Where some kv head needs the care, each is an item of its own: what packs values, and adds up those that are no
+// numbers, knows but one.
 void FusedItem::RunHeadsAlone() {
   WorkItem alone = item_;
   alone.kv_heads = 1;

@@ -22,7 +22,7 @@ class FusedItem {
   FusedItem(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
             const StripShape& shape, Scratch& scratch);
 
-  // Writes the item's part of every output; of a split item, if it is the last of its chunks.
+  // Writes the item's part of every output; of a split item, if it is the last of its parts.
   void Run();
 
  private:

@@ -41,7 +41,7 @@ class FewRowsOperands {
         halves_(scratch_.Allocate<float>(std::max(dims_, kFusedKeyBlock))),
         scores_(scratch_.Allocate<float>(kFusedKeyBlock)),
         output_(scratch_.Allocate<float>(RoundUp(dims_, kPackedStep))),
-        ahead_(/*capacity=*/2, scratch_) {
+        ahead_(/*capacity=*/1, scratch_) {
     std::fill_n(halves_, std::max(dims_, kFusedKeyBlock), 0.5f);
   }
 
@@ -49,7 +49,7 @@ class FewRowsOperands {
 
   void Scores(int64_t block) {
     ahead_.Clear();
-    for (int i = 0; i < 2; ++i) ahead_.Add(Block(block + 1));  // twice: the product fetches half of a list
+    ahead_.Add(Block(block + 1));
     MultiplyKeysByRows({.keys = Block(block),
                         .queries = halves_,
                         .query_stride = dims_,

@@ -31,6 +31,33 @@ bool IsNear(double value, double expected) {
   return std::fabs(value - expected) <= kTolerance * std::max(1.0, std::fabs(expected));
 }
 
+struct LeftFactor {
+  const float* left = nullptr;
+  int64_t row_stride = 0;
+  int64_t term_stride = 0;
+};
+
+struct ProductSizes {
+  int64_t rows = 0;
+  int64_t terms = 0;
+  int64_t width = 0;
+};
+
+// Whether result [rows, width] is near left [rows, terms] * right [terms, width].
+bool IsProduct(const float* result, const LeftFactor& factor, const ProductSizes& sizes, const float* right) {
+  for (int64_t row = 0; row < sizes.rows; ++row) {
+    for (int64_t lane = 0; lane < sizes.width; ++lane) {
+      double sum = 0;
+      for (int64_t term = 0; term < sizes.terms; ++term) {
+        sum += double{factor.left[row * factor.row_stride + term * factor.term_stride]} *
+               double{right[term * sizes.width + lane]};
+      }
+      if (!IsNear(result[row * sizes.width + lane], sum)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 StripOperands::StripOperands(int64_t rows, int64_t dims)
@@ -121,16 +148,8 @@ bool StripOperands::IsRight() {
 
 bool StripOperands::ScoresAreRight(size_t strip) const {
   const int64_t width = strips_[strip].width;
-  const float* const keys = BlockOf(keys_, strip);
-  const float* const queries = queries_ + strips_[strip].begin * dims_;
-  for (int64_t i = 0; i < kFusedKeyBlock * width; ++i) {
-    double score = 0;
-    for (int64_t dim = 0; dim < dims_; ++dim) {
-      score += double{keys[i / width * dims_ + dim]} * double{queries[dim * width + i % width]};
-    }
-    if (!IsNear(scores_[i], score)) return false;
-  }
-  return true;
+  return IsProduct(scores_, {.left = BlockOf(keys_, strip), .row_stride = dims_, .term_stride = 1},
+                   {.rows = kFusedKeyBlock, .terms = dims_, .width = width}, queries_ + strips_[strip].begin * dims_);
 }
 
 bool StripOperands::WeightsAreRight(size_t strip, const std::vector<float>& scores) const {
@@ -153,16 +172,9 @@ bool StripOperands::WeightsAreRight(size_t strip, const std::vector<float>& scor
 
 bool StripOperands::OutputIsRight(size_t strip) const {
   const int64_t width = strips_[strip].width;
-  const float* const values = BlockOf(values_, strip);
-  const float* const output = outputs_ + strips_[strip].begin * dims_;
-  for (int64_t i = 0; i < dims_ * width; ++i) {
-    double sum = 0;
-    for (int64_t key = 0; key < kFusedKeyBlock; ++key) {
-      sum += double{values[key * dims_ + i / width]} * double{scores_[key * width + i % width]};
-    }
-    if (!IsNear(output[i], sum)) return false;
-  }
-  return true;
+  return IsProduct(outputs_ + strips_[strip].begin * dims_,
+                   {.left = BlockOf(values_, strip), .row_stride = 1, .term_stride = dims_},
+                   {.rows = dims_, .terms = kFusedKeyBlock, .width = width}, scores_);
 }
 
 }  // namespace triad
