@@ -34,7 +34,7 @@ absl::Status CheckReferenceWork(const AttentionProblem& problem, int64_t max_wor
 absl::StatusOr<std::unique_ptr<AttendTask>> AttendTask::Create(AttendJob job, const AttendKernels& kernels,
                                                                Clock& clock) {
   try {
-    absl::StatusOr<DecodedAttend> decoded = DecodeAttend(job.request, kernels.limits.max_batch);
+    absl::StatusOr<DecodedAttend> decoded = DecodeAttend(job.request, kernels.limits.max_batch, job.pieces.get());
     if (!decoded.ok()) return decoded.status();
     absl::StatusOr<AttentionProblem> problem = ValidateAttention(decoded->request, kernels.limits);
     if (!problem.ok()) return problem.status();
@@ -42,7 +42,14 @@ absl::StatusOr<std::unique_ptr<AttendTask>> AttendTask::Create(AttendJob job, co
     if (status.ok() && decoded->use_reference) status = CheckReferenceWork(*problem, kernels.max_reference_work);
     if (!status.ok()) return status;
     const AttentionKernel& kernel = decoded->use_reference ? kernels.reference : kernels.fast;
-    auto task = std::unique_ptr<AttendTask>(new AttendTask(std::move(job), kernel, *std::move(problem), clock));
+    Gathered gathered;
+    if (job.pieces != nullptr && !kernel.ReadsPieces(*problem)) {
+      absl::StatusOr<Gathered> whole = Gather(job, decoded->request, *problem);
+      if (!whole.ok()) return whole.status();
+      gathered = *std::move(whole);
+    }
+    auto task = std::unique_ptr<AttendTask>(
+        new AttendTask(std::move(job), kernel, *std::move(problem), std::move(gathered), clock));
     task->priority_ = decoded->priority;
     task->cost_.may_run_inline = !decoded->use_reference;
     return task;
@@ -51,17 +58,40 @@ absl::StatusOr<std::unique_ptr<AttendTask>> AttendTask::Create(AttendJob job, co
   }
 }
 
-AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Clock& clock)
+absl::StatusOr<AttendTask::Gathered> AttendTask::Gather(AttendJob& job, const AttentionRequest& request,
+                                                        AttentionProblem& problem) {
+  Gathered gathered;
+  const auto gather = [](const TensorView& view, HeadRows& rows, Tensor& to) {
+    if (view.pieces == nullptr) return absl::OkStatus();
+    absl::StatusOr<Tensor> tensor = Tensor::CopyFrom(view);
+    if (!tensor.ok()) return tensor.status();
+    to = *std::move(tensor);
+    rows.data = to.data();
+    rows.pieces = nullptr;
+    return absl::OkStatus();
+  };
+  absl::Status status = gather(request.key, problem.key, gathered.key);
+  if (status.ok()) status = gather(request.value, problem.value, gathered.value);
+  if (!status.ok()) return status;
+  job.pieces.reset();
+  return gathered;
+}
+
+AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Gathered gathered,
+                       Clock& clock)
     : job_(std::move(job)),
       kernel_(kernel),
+      gathered_(std::move(gathered)),
       problem_(std::move(problem)),
       clock_(clock),
       items_(kernel.Plan(problem_)) {
   cost_.tokens = QueryTokens(problem_);
   // What the request holds, not what it would take on the wire: a field given twice keeps the larger one's memory.
   // The reply exists twice once it is serialized.
-  cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) +
-                2 * ReplyBytes(problem_, {problem_.dtype, problem_.output_shape}) + PlanBytes(problem_, items_);
+  cost_.bytes =
+      static_cast<int64_t>(job_.request.SpaceUsedLong()) +
+      (job_.pieces == nullptr ? gathered_.key.byte_size() + gathered_.value.byte_size() : job_.pieces->held_bytes) +
+      2 * ReplyBytes(problem_, {problem_.dtype, problem_.output_shape}) + PlanBytes(problem_, items_);
   for (const WorkItem& item : items_) cost_.flop += item.flop;
 }
 
@@ -85,6 +115,7 @@ void AttendTask::Finish(absl::Status status, const TaskTimes& times) {
     effort.flop_needed = FlopNeeded(problem_);
     SetTimings(effort, clock_.Now() - job_.received, *job_.response.mutable_timings());
   }
+  job_.pieces.reset();  // gRPC's, and perhaps gone with the call
   // Last: the request and the response may be gone when it returns.
   job_.done(std::move(status), effort);
 }

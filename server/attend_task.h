@@ -10,6 +10,7 @@
 #include "core/attention/attention_kernel.h"
 #include "core/attention/attention_request.h"
 #include "core/batching/task.h"
+#include "core/tensor/tensor.h"
 #include "server/job.h"
 #include "triad/v1/attention.pb.h"
 
@@ -26,8 +27,9 @@ struct AttendKernels {
 
 using AttendJob = Job<v1::AttendRequest, v1::AttendResponse>;
 
-// The kernels read the request's bytes in place and write into the response's tensors. Those are made by the first item
-// that runs, so that a request which waits or is refused costs no reply.
+// The kernels read the request's bytes in place, few rows even keys and values that lie in pieces, and write into the
+// response's tensors. Those are made by the first item that runs, so that a request which waits or is refused costs no
+// reply.
 class AttendTask final : public Task {
  public:
   // Decodes, validates and plans; copies no payload. UNIMPLEMENTED and INVALID_ARGUMENT as DecodeAttend and
@@ -44,12 +46,21 @@ class AttendTask final : public Task {
   void Finish(absl::Status status, const TaskTimes& times) override;
 
  private:
-  AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Clock& clock);
+  // Keys and values in one piece each, for a kernel that does not read them in pieces.
+  struct Gathered {
+    Tensor key;
+    Tensor value;
+  };
+
+  AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Gathered gathered, Clock& clock);
+  // Gathers what `problem` has in pieces, and lets go of these.
+  static absl::StatusOr<Gathered> Gather(AttendJob& job, const AttentionRequest& request, AttentionProblem& problem);
   void MakeReplyOnce();  // may throw std::bad_alloc
 
   AttendJob job_;
   const AttentionKernel& kernel_;
-  const AttentionProblem problem_;  // borrows job_.request's bytes
+  const Gathered gathered_;
+  const AttentionProblem problem_;  // borrows the bytes of job_.request, job_.pieces and gathered_
   Clock& clock_;
   std::vector<WorkItem> items_;
   TaskCost cost_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/attend_call.h"
 #include "server/item_stream.h"
 #include "server/unary_call.h"
 #include "triad/v1/attention.grpc.pb.h"
@@ -21,13 +22,19 @@ absl::StatusOr<std::unique_ptr<Task>> MakeForwardTask(ForwardJob job, ServingCon
   return ForwardTask::Create(std::move(job), host, context.clock);
 }
 
-class AttentionService final : public v1::AttentionService::CallbackService {
+// Attend comes as bytes, all else as messages.
+using Rpcs = v1::AttentionService::WithRawCallbackMethod_Attend<v1::AttentionService::WithCallbackMethod_AttendStream<
+    v1::AttentionService::WithCallbackMethod_Forward<v1::AttentionService::WithCallbackMethod_ForwardStream<
+        v1::AttentionService::WithCallbackMethod_GetServerInfo<v1::AttentionService::Service>>>>>;
+
+class AttentionService final : public Rpcs {
  public:
   AttentionService(ServingContext& context, v1::ServerInfo info) : context_(context), info_(std::move(info)) {}
 
-  grpc::ServerUnaryReactor* Attend(grpc::CallbackServerContext* rpc, const v1::AttendRequest* request,
-                                   v1::AttendResponse* response) override {
-    return StartTaskCall({*rpc, *request, *response, Method::kAttend}, MakeAttendTask, context_);
+  grpc::ServerUnaryReactor* Attend(grpc::CallbackServerContext* rpc, const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* response) override {
+    // gRPC hands out its request as constant, and looks at it no more: this one may be emptied.
+    return StartAttendCall({*rpc, const_cast<grpc::ByteBuffer&>(*request), *response}, MakeAttendTask, context_);
   }
 
   grpc::ServerBidiReactor<v1::AttendStreamRequest, v1::AttendStreamResponse>* AttendStream(

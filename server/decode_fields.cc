@@ -29,14 +29,17 @@ std::optional<DType> DecodeDType(v1::DataType dtype) {
 
 }  // namespace
 
-absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tensor& message) {
+absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tensor& message, const Pieces* pieces) {
   const std::optional<DType> dtype = DecodeDType(message.dtype());
   if (!dtype) return RefuseField(absl::StrCat(field, ".dtype"), "be named", v1::DataType_Name(message.dtype()));
   if (message.shape_size() > kMaxRank) {
     return RefuseField(absl::StrCat(field, ".shape"), absl::StrCat("have at most ", kMaxRank, " dimensions"),
                        message.shape_size());
   }
-  TensorView view{.data = reinterpret_cast<const std::byte*>(message.data().data()),
+  if (pieces != nullptr && pieces->size() == 0) pieces = nullptr;
+  const int64_t data_bytes = pieces == nullptr ? static_cast<int64_t>(message.data().size()) : pieces->size();
+  TensorView view{.data = pieces == nullptr ? reinterpret_cast<const std::byte*>(message.data().data()) : nullptr,
+                  .pieces = pieces,
                   .dtype = *dtype,
                   .shape = Shape(message.shape().begin(), message.shape().end())};
   const std::optional<int64_t> bytes = TensorBytes(view.dtype, view.shape);
@@ -44,10 +47,10 @@ absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tenso
     return RefuseField(absl::StrCat(field, ".shape"), "have no negative dimension and fewer than 2^63 bytes",
                        ToString(view.shape));
   }
-  if (*bytes != static_cast<int64_t>(message.data().size())) {
+  if (*bytes != data_bytes) {
     return RefuseField(absl::StrCat(field, ".data"),
                        absl::StrCat("have the ", *bytes, " bytes of ", Name(view.dtype), " ", ToString(view.shape)),
-                       absl::StrCat(message.data().size(), " bytes"));
+                       absl::StrCat(data_bytes, " bytes"));
   }
   return view;
 }
@@ -55,7 +58,7 @@ absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tenso
 absl::Status DecodeRequiredTensors(std::initializer_list<RequiredTensor> tensors) {
   for (const RequiredTensor& tensor : tensors) {
     if (!tensor.is_given) return RefuseField(tensor.field, "be given", "unset");
-    absl::StatusOr<TensorView> view = DecodeTensor(tensor.field, tensor.message);
+    absl::StatusOr<TensorView> view = DecodeTensor(tensor.field, tensor.message, tensor.pieces);
     if (!view.ok()) return view.status();
     tensor.view = *std::move(view);
   }

@@ -18,13 +18,17 @@ namespace triad {
 
 // One tensor. `field` names it in errors. The result borrows `message`. INVALID_ARGUMENT: it does not name its type, or
 // its data is not the bytes of its shape. Cost: O(1) in the payload.
-absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tensor& message);
+//
+// `pieces`, where not null nor empty, is its data, and is borrowed too.
+absl::StatusOr<TensorView> DecodeTensor(absl::string_view field, const v1::Tensor& message,
+                                        const Pieces* pieces = nullptr);
 
 struct RequiredTensor {
   absl::string_view field;
   bool is_given = false;
   const v1::Tensor& message;
   TensorView& view;  // set
+  const Pieces* pieces = nullptr;
 };
 // As DecodeTensor; INVALID_ARGUMENT also when one is not given.
 absl::Status DecodeRequiredTensors(std::initializer_list<RequiredTensor> tensors);

@@ -17,10 +17,13 @@ Alignment DecodeAlignment(v1::Alignment alignment) {
   }
 }
 
-absl::Status DecodeTensors(const v1::AttendRequest& message, AttentionRequest& request) {
-  if (absl::Status status = DecodeRequiredTensors({{"query", message.has_query(), message.query(), request.query},
-                                                   {"key", message.has_key(), message.key(), request.key},
-                                                   {"value", message.has_value(), message.value(), request.value}});
+absl::Status DecodeTensors(const v1::AttendRequest& message, const KeyValuePieces* pieces, AttentionRequest& request) {
+  const Pieces* const key = pieces == nullptr ? nullptr : &pieces->key;
+  const Pieces* const value = pieces == nullptr ? nullptr : &pieces->value;
+  if (absl::Status status =
+          DecodeRequiredTensors({{"query", message.has_query(), message.query(), request.query},
+                                 {"key", message.has_key(), message.key(), request.key, key},
+                                 {"value", message.has_value(), message.value(), request.value, value}});
       !status.ok()) {
     return status;
   }
@@ -30,11 +33,12 @@ absl::Status DecodeTensors(const v1::AttendRequest& message, AttentionRequest& r
 
 }  // namespace
 
-absl::StatusOr<DecodedAttend> DecodeAttend(const v1::AttendRequest& message, int64_t max_batch) {
+absl::StatusOr<DecodedAttend> DecodeAttend(const v1::AttendRequest& message, int64_t max_batch,
+                                           const KeyValuePieces* pieces) {
   if (absl::Status status = CheckNothingUnknown(message); !status.ok()) return status;
   DecodedAttend decoded;
   AttentionRequest& request = decoded.request;
-  if (absl::Status status = DecodeTensors(message, request); !status.ok()) return status;
+  if (absl::Status status = DecodeTensors(message, pieces, request); !status.ok()) return status;
   request.layout = DecodeLayout(message.layout());
   if (message.has_scale()) request.scale = message.scale();
   request.logit_softcap = message.logit_softcap();

@@ -4,6 +4,7 @@
 #include "absl/status/statusor.h"
 #include "core/attention/attention_request.h"
 #include "core/batching/task.h"
+#include "server/key_value_pieces.h"
 #include "triad/v1/attention.pb.h"
 
 namespace triad {
@@ -18,6 +19,9 @@ struct DecodedAttend {
 // it in payload bytes. UNIMPLEMENTED: a field or enum value is unknown (CheckNothingUnknown). INVALID_ARGUMENT: a
 // tensor is missing, does not name its type, or its data is not the bytes of its shape; or there are more lengths than
 // `max_batch`. What the values mean together is for ValidateAttention.
-absl::StatusOr<DecodedAttend> DecodeAttend(const v1::AttendRequest& message, int64_t max_batch);
+//
+// `pieces`, where not null, has the keys and values that `message` has not, and is borrowed too.
+absl::StatusOr<DecodedAttend> DecodeAttend(const v1::AttendRequest& message, int64_t max_batch,
+                                           const KeyValuePieces* pieces = nullptr);
 
 }  // namespace triad

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/clock.h"
 #include "core/batching/task.h"
+#include "server/key_value_pieces.h"
 #include "server/metrics.h"
 
 namespace triad {
@@ -22,7 +23,9 @@ template <class Request, class Response>
 struct Job {
   const Request& request;  // borrowed, unchanged until done
   Response& response;      // borrowed, empty; written by the task until done
-  Time received;           // when the whole message was here
+  // Of an AttendRequest: the keys and values that are not in `request`, if some are not.
+  std::unique_ptr<KeyValuePieces> pieces;
+  Time received;  // when the whole message was here
   Time deadline = kNever;
   JobDone done;
 };

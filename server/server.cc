@@ -99,6 +99,7 @@ class Server::Impl {
         ledger_({.max_bytes = options_.max_in_flight_bytes,
                  .max_peer_requests = options_.max_peer_in_flight_requests,
                  .max_peer_bytes = options_.max_peer_in_flight_bytes}),
+        held_bytes_(MostHeldBytesOf(options_)),
         streams_(options_.max_streams) {}
   ~Impl();
 
@@ -127,6 +128,7 @@ class Server::Impl {
   Cpu cpu_;                            // constant from Start on, as all below
 
   InFlightLedger ledger_;
+  HeldBytes held_bytes_;
   StreamRegistry streams_;
   const ReferenceAttention reference_;
   std::unique_ptr<AttentionKernel> kernel_;
@@ -187,6 +189,7 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
                                               .reference = reference_},
                                   .scheduler = *scheduler_,
                                   .ledger = ledger_,
+                                  .held_bytes = held_bytes_,
                                   .streams = streams_,
                                   .metrics = *metrics_,
                                   .clock = RealClock(),

@@ -217,6 +217,10 @@ AttentionLimits LimitsOf(const ServerOptions& options) {
           .max_message_bytes = options.max_message_bytes - kReplyFramingBytes};
 }
 
+int64_t MostHeldBytesOf(const ServerOptions& options) {
+  return (options.grpc_memory_bytes - options.max_message_bytes) / 2;
+}
+
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
   return {.threads = threads,
           .max_in_flight_bytes = options.max_in_flight_bytes,

@@ -51,7 +51,7 @@ struct ServerOptions {
   absl::Duration max_queue_time = absl::FromChrono(SchedulerOptions().max_queue_time);
   int64_t max_streams = 256;
   int64_t max_stream_items = 64;
-  int64_t grpc_memory_bytes = int64_t{1} << 30;  // of bytes that no handler has seen yet
+  int64_t grpc_memory_bytes = int64_t{1} << 30;  // of messages still arriving, and of those read in place
 
   // Batching.
   int64_t max_batch_tokens = SchedulerOptions().max_batch_tokens;
@@ -91,6 +91,8 @@ std::vector<std::pair<std::string, std::string>> DescribeServerOptions(const Ser
 
 // Parts of validated options, as those who obey them want them.
 AttentionLimits LimitsOf(const ServerOptions& options);
+// Of gRPC's memory, what requests may hold of it (HeldBytes): always leaves room for the largest message to arrive.
+int64_t MostHeldBytesOf(const ServerOptions& options);
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads);
 LogFormat LogFormatOf(const ServerOptions& options);
 KernelChoice KernelChoiceOf(const ServerOptions& options);

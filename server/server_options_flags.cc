@@ -56,7 +56,7 @@ ABSL_FLAG(int64_t, max_streams, Defaults().max_streams, "Most streams open at on
 ABSL_FLAG(int64_t, max_stream_items, Defaults().max_stream_items,
           "Most unanswered items of one stream; at that bound the server stops reading it.");
 ABSL_FLAG(int64_t, grpc_memory_bytes, Defaults().grpc_memory_bytes,
-          "Most memory gRPC may use for messages that are still arriving.");
+          "Most memory gRPC may use for messages that are still arriving, and for those read where they lie.");
 ABSL_FLAG(int64_t, max_batch_tokens, Defaults().max_batch_tokens,
           "Most query tokens computed at once; a larger request is computed alone.");
 ABSL_FLAG(double, max_batch_flop, Defaults().max_batch_flop,

@@ -8,6 +8,7 @@
 #include "core/batching/scheduler.h"
 #include "server/attend_task.h"
 #include "server/forward_task.h"
+#include "server/held_bytes.h"
 #include "server/in_flight_ledger.h"
 #include "server/layer_loader.h"
 #include "server/layer_store.h"
@@ -22,6 +23,7 @@ struct ServingContext {
   AttendKernels kernels;
   Scheduler& scheduler;
   InFlightLedger& ledger;
+  HeldBytes& held_bytes;
   StreamRegistry& streams;
   Metrics& metrics;
   Clock& clock;

@@ -21,7 +21,10 @@ UnaryCall::UnaryCall(const UnaryExchange& exchange, ServingContext& context)
       received_(context.clock.Now()),
       deadline_(DeadlineOf(exchange.rpc, received_)) {}
 
+int64_t UnaryCall::request_bytes() const { return static_cast<int64_t>(exchange_.request.ByteSizeLong()); }
+
 void UnaryCall::Answer(absl::Status status) {
+  if (status.ok()) status = SerializeResponse();
   answered_ = context_.clock.Now();
   status = WithDeadline(std::move(status), deadline_, answered_);
   if (absl::IsResourceExhausted(status)) AddRetryPushback(exchange_.rpc, retry_after());
@@ -29,7 +32,7 @@ void UnaryCall::Answer(absl::Status status) {
       {.method = exchange_.method,
        .code = status.code(),
        .total = answered_ - received_,
-       .request_bytes = static_cast<int64_t>(exchange_.request.ByteSizeLong()),
+       .request_bytes = request_bytes(),
        .reply_bytes = status.ok() ? static_cast<int64_t>(exchange_.response.ByteSizeLong()) : 0});
   Finish(ToGrpc(status));
 }

@@ -47,6 +47,10 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   const UnaryExchange& exchange() const { return exchange_; }
   Time received() const { return received_; }
   Time deadline() const { return deadline_; }
+  // Of the whole message.
+  virtual int64_t request_bytes() const;
+  // Makes a response that is complete what gRPC sends.
+  virtual absl::Status SerializeResponse() { return absl::OkStatus(); }
   // When a caller who is answered with RESOURCE_EXHAUSTED should come back.
   virtual Duration retry_after() const { return context_.scheduler.retry_after(); }
 
@@ -67,13 +71,15 @@ grpc::ServerUnaryReactor* AnswerAtOnce(const UnaryExchange& exchange, ServingCon
 
 // A call whose answer is computed by the task that `make` makes of it.
 template <class Request, class Response>
-class TaskCall final : public UnaryCall {
+class TaskCall : public UnaryCall {
  public:
-  TaskCall(const UnaryExchange& exchange, ServingContext& context) : UnaryCall(exchange, context) {}
+  using UnaryCall::UnaryCall;
 
-  void Begin(MakeTask<Request, Response> make) {
+  // `pieces` is what the message has not (Job).
+  void Begin(MakeTask<Request, Response> make, std::unique_ptr<KeyValuePieces> pieces = nullptr) {
     absl::Status status = Submit({.request = static_cast<const Request&>(exchange().request),
                                   .response = static_cast<Response&>(exchange().response),
+                                  .pieces = std::move(pieces),
                                   .received = received(),
                                   .deadline = deadline(),
                                   .done =
@@ -86,7 +92,7 @@ class TaskCall final : public UnaryCall {
   }
 
   // Not called before the handler has returned, so task_id_ is set.
-  void OnCancel() override { context_.scheduler.Cancel(task_id_); }
+  void OnCancel() final { context_.scheduler.Cancel(task_id_); }
 
  private:
   // OK: the task's done will answer, or has already.

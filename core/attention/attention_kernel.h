@@ -42,6 +42,9 @@ class AttentionKernel {
   // sequences without keys. How it splits depends on the problem alone, never on threads or load: bytes must not.
   virtual std::vector<WorkItem> Plan(const AttentionProblem& problem) const = 0;
 
+  // Whether keys and values of `problem` may lie in pieces; else they are gathered before it is run.
+  virtual bool ReadsPieces(const AttentionProblem&) const { return false; }
+
   // Computes one item of Plan(problem). Thread-safe; `scratch` is the calling thread's, and is Reset here.
   // INTERNAL: a foreign library failed. Blocks for as long as the work takes.
   virtual absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,

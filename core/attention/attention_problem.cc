@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 namespace triad {
+
 namespace {
 
 // Sum over i in [0, count) of min(max(i + shift, 0), ceiling), in closed form.
@@ -18,6 +19,13 @@ double SumOfClamped(int64_t count, int64_t shift, int64_t ceiling) {
 }
 
 }  // namespace
+
+const std::byte* HeadRows::Bytes(int64_t begin, int64_t count, std::byte* spare) const {
+  if (pieces == nullptr) return data + begin;
+  if (const std::byte* in_place = pieces->InPlace(begin, count); in_place != nullptr) return in_place;
+  pieces->CopyTo(begin, count, spare);
+  return spare;
+}
 
 KeyRange AttentionProblem::VisibleKeys(const Sequence& sequence, int64_t i) const {
   const int64_t position = i + sequence.query_shift;

@@ -15,8 +15,12 @@ namespace triad {
 // begin + t * token_stride + h * head_stride; its dims are contiguous. Not aligned.
 struct HeadRows {
   const std::byte* data = nullptr;
+  const Pieces* pieces = nullptr;  // set: the bytes are these, and `data` is null (AttentionKernel::ReadsPieces)
   int64_t token_stride = 0;
   int64_t head_stride = 0;
+
+  // Bytes [begin, begin + count) where they lie or, if they lie in more than one piece, copied to `spare`.
+  const std::byte* Bytes(int64_t begin, int64_t count, std::byte* spare) const;
 };
 
 // Borrows a mask or bias. Entry (query i, key j) of head h of a sequence that begins at `begin` is element

@@ -20,14 +20,38 @@ BlockReader::BlockReader(const AttentionProblem& problem, const WorkItem& item, 
       block_keys_(block_keys),
       in_place_(in_place) {}
 
-SourceRows BlockReader::RowsOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const {
-  const int64_t element_bytes = ByteSize(problem_.dtype);
-  const int64_t first = begin + keys.begin * rows.token_stride + item_.kv_head * rows.head_stride;
-  return {.data = rows.data + first * element_bytes,
-          .stride_bytes = rows.token_stride * element_bytes,
+int64_t BlockReader::FirstByte(const Place& place, KeyRange keys) const {
+  const HeadRows& rows = place.rows;
+  return (place.begin + keys.begin * rows.token_stride + item_.kv_head * rows.head_stride) * ByteSize(problem_.dtype);
+}
+
+SourceRows BlockReader::RowsAt(const std::byte* data, const Place& place, KeyRange keys) const {
+  return {.data = data,
+          .stride_bytes = place.rows.token_stride * ByteSize(problem_.dtype),
           .count = keys.end - keys.begin,
           .dtype = problem_.dtype,
-          .dims = dims};
+          .dims = place.dims};
+}
+
+SourceRows BlockReader::Placed(const Place& place, KeyRange keys, PlacedRows& placed) {
+  const int64_t first = FirstByte(place, keys);
+  if (place.rows.pieces == nullptr) return RowsAt(place.rows.data + first, place, keys);
+  SourceRows rows = RowsAt(nullptr, place, keys);
+  const int64_t row_bytes = ((item_.kv_heads - 1) * place.rows.head_stride + place.dims) * ByteSize(problem_.dtype);
+  if (placed.places == nullptr) {
+    placed.places = scratch_.Allocate<const std::byte*>(2 * block_keys_);
+    placed.copied = scratch_.Allocate<std::byte>(block_keys_ * row_bytes);
+  }
+  // What follows is fetched ahead: at most another block, if the sequence has it.
+  rows.following = std::min(block_keys_, sequence_.key_length - keys.end);
+  place.rows.pieces->Place({.begin = first,
+                            .stride = rows.stride_bytes,
+                            .row_bytes = row_bytes,
+                            .count = rows.count,
+                            .following = rows.following},
+                           placed.copied, placed.places);
+  rows.places = placed.places;
+  return rows;
 }
 
 bool BlockReader::StaysInPlace(const SourceRows& rows) const {
@@ -40,7 +64,13 @@ bool BlockReader::StaysInPlace(const SourceRows& rows) const {
 SourceRows BlockReader::Packed(const SourceRows& rows, float*& packed) {
   const int64_t stride = rows.packed_stride();
   if (packed == nullptr) packed = scratch_.Allocate<float>(block_keys_ * stride);
-  PackRows(rows, packed);
+  if (rows.places == nullptr) {
+    PackRows(rows, packed);
+  } else {
+    for (int64_t i = 0; i < rows.count; ++i) {
+      PackRows({.data = rows.row(i), .count = 1, .dtype = rows.dtype, .dims = rows.dims}, packed + i * stride);
+    }
+  }
   return {.data = reinterpret_cast<const std::byte*>(packed),
           .stride_bytes = stride * static_cast<int64_t>(sizeof(float)),
           .count = rows.count,
@@ -49,7 +79,8 @@ SourceRows BlockReader::Packed(const SourceRows& rows, float*& packed) {
 }
 
 BlockRows BlockReader::Read(KeyRange keys, ReadValues values) {
-  BlockRows block = SourceOf(keys);
+  BlockRows block = {.keys = Placed(KeyPlace(), keys, placed_keys_),
+                     .values = Placed(ValuePlace(), keys, placed_values_)};
   if (!StaysInPlace(block.keys)) block.keys = Packed(block.keys, keys_);
   if (values == ReadValues::kAsTheyAre) {
     if (!StaysInPlace(block.values)) block.values = Packed(block.values, values_);
@@ -62,8 +93,8 @@ BlockRows BlockReader::Read(KeyRange keys, ReadValues values) {
 }
 
 BlockRows BlockReader::SourceOf(KeyRange keys) const {
-  return {.keys = RowsOf(problem_.key, sequence_.key_begin, problem_.qk_head_dim, keys),
-          .values = RowsOf(problem_.value, sequence_.value_begin, problem_.v_head_dim, keys)};
+  const auto rows = [&](const Place& place) { return RowsAt(place.rows.data + FirstByte(place, keys), place, keys); };
+  return {.keys = rows(KeyPlace()), .values = rows(ValuePlace())};
 }
 
 }  // namespace triad

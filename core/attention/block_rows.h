@@ -41,11 +41,26 @@ class BlockReader {
   // packed to f32, aligned. What it returns is valid until the next call.
   BlockRows Read(KeyRange keys, ReadValues values);
 
-  // Where keys and values [keys.begin, keys.end) lie.
+  // Where keys and values [keys.begin, keys.end) lie, which is not in pieces.
   BlockRows SourceOf(KeyRange keys) const;
 
  private:
-  SourceRows RowsOf(const HeadRows& rows, int64_t begin, int64_t dims, KeyRange keys) const;
+  // Rows of the item's kv heads: of the first one's dims, the others' behind them.
+  struct Place {
+    const HeadRows& rows;
+    int64_t begin;  // the sequence's, in elements
+    int64_t dims;
+  };
+  Place KeyPlace() const { return {problem_.key, sequence_.key_begin, problem_.qk_head_dim}; }
+  Place ValuePlace() const { return {problem_.value, sequence_.value_begin, problem_.v_head_dim}; }
+  int64_t FirstByte(const Place& place, KeyRange keys) const;
+  SourceRows RowsAt(const std::byte* data, const Place& place, KeyRange keys) const;
+  // Of rows that lie in pieces: where each begins, and the few that lie in two.
+  struct PlacedRows {
+    const std::byte** places = nullptr;  // made when first needed
+    std::byte* copied = nullptr;
+  };
+  SourceRows Placed(const Place& place, KeyRange keys, PlacedRows& placed);
   bool StaysInPlace(const SourceRows& rows) const;
   // Rows packed to `packed`, which is made when first needed.
   SourceRows Packed(const SourceRows& rows, float*& packed);
@@ -56,6 +71,8 @@ class BlockReader {
   Scratch& scratch_;
   const int64_t block_keys_;
   const InPlace in_place_;
+  PlacedRows placed_keys_;
+  PlacedRows placed_values_;
   float* keys_ = nullptr;    // [block_keys, qk_head_dim rounded up]; made when first needed
   float* values_ = nullptr;  // [block_keys, v_head_dim rounded up]
 };

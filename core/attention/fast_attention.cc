@@ -45,6 +45,10 @@ std::vector<WorkItem> FastAttention::Plan(const AttentionProblem& problem) const
   return KernelFor(problem).Plan(problem);
 }
 
+bool FastAttention::ReadsPieces(const AttentionProblem& problem) const {
+  return KernelFor(problem).ReadsPieces(problem);
+}
+
 absl::Status FastAttention::Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                                 Scratch& scratch) const {
   return KernelFor(problem).Run(problem, item, outputs, scratch);

@@ -27,6 +27,7 @@ class FastAttention final : public AttentionKernel {
   // "fused", "onednn" or, when bf16 alone goes to oneDNN, "fused, bf16 by onednn".
   absl::string_view name() const override;
   std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;
+  bool ReadsPieces(const AttentionProblem& problem) const override;
   absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                    Scratch& scratch) const override;
 

@@ -20,12 +20,14 @@ class FetchList {
   void Clear() { count_ = next_ = lines_ = row_ = offset_ = 0; }
 
   // Rows past the capacity are not fetched: nothing depends on it but time.
-  void Add(const SourceRows& rows) { Add(rows.data, rows.dims * ByteSize(rows.dtype), rows.count, rows.stride_bytes); }
-  void Add(const std::byte* data, int64_t bytes, int64_t rows = 1, int64_t stride_bytes = 0) {
-    if (bytes <= 0 || rows <= 0 || count_ == capacity_) return;
-    entries_[count_++] = {.data = data, .stride_bytes = stride_bytes, .rows = rows, .bytes = bytes};
-    lines_ += rows * LinesOf(bytes);
+  void Add(const SourceRows& rows) { Add(rows, rows.dims * ByteSize(rows.dtype)); }
+  // `bytes` of each row.
+  void Add(const SourceRows& rows, int64_t bytes) {
+    if (bytes <= 0 || rows.count <= 0 || count_ == capacity_) return;
+    entries_[count_++] = {.rows = rows, .bytes = bytes};
+    lines_ += rows.count * LinesOf(bytes);
   }
+  void Add(const std::byte* data, int64_t bytes) { Add({.data = data, .count = 1}, bytes); }
 
   // Lines that are left.
   int64_t lines() const { return lines_; }
@@ -36,11 +38,11 @@ class FetchList {
     lines_ -= count;
     for (; count > 0; --count) {
       const Entry& entry = entries_[next_];
-      __builtin_prefetch(entry.data + row_ * entry.stride_bytes + offset_, 0, /*locality=*/2);  // to L2
+      __builtin_prefetch(entry.rows.row(row_) + offset_, 0, /*locality=*/2);  // to L2
       offset_ += kLine;
       if (offset_ < entry.bytes) continue;
       offset_ = 0;
-      if (++row_ < entry.rows) continue;
+      if (++row_ < entry.rows.count) continue;
       row_ = 0;
       ++next_;
     }
@@ -51,9 +53,7 @@ class FetchList {
   static int64_t LinesOf(int64_t bytes) { return (bytes + kLine - 1) / kLine; }
 
   struct Entry {
-    const std::byte* data;
-    int64_t stride_bytes;
-    int64_t rows;
+    SourceRows rows;
     int64_t bytes;  // of each row
   };
   Entry* const entries_;

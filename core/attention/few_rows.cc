@@ -14,10 +14,9 @@ namespace {
 constexpr int64_t kBytesAhead = 65536;
 constexpr int64_t kMergeStep = 16;  // MergeRows'
 
-// As many rows that follow; there may be none, and fetching them is no harm.
-SourceRows RowsAfter(SourceRows rows) {
-  rows.data += rows.count * rows.stride_bytes;
-  return rows;
+// As many rows that follow. Where there are none, fetching them is no harm.
+SourceRows RowsAfter(const SourceRows& rows) {
+  return rows.Rows(rows.count, rows.places == nullptr ? rows.count : std::min(rows.count, rows.following));
 }
 
 }  // namespace
@@ -56,11 +55,11 @@ void FewRows::FetchAhead(const SourceRows& rows, const SourceRows& next) {
   const int64_t row_bytes = rows.dims * ByteSize(rows.dtype) * rows_.item().kv_heads;  // heads lie together
   ahead_.Clear();
   if (2 * rows.count * row_bytes <= kBytesAhead) {  // past all of the next ones
-    return ahead_.Add(RowsAfter(rows).data, row_bytes, rows.count, rows.stride_bytes);
+    return ahead_.Add(RowsAfter(rows), row_bytes);
   }
   const int64_t ahead = std::clamp<int64_t>(kBytesAhead / row_bytes, 1, rows.count);
-  ahead_.Add(rows.data + ahead * rows.stride_bytes, row_bytes, rows.count - ahead, rows.stride_bytes);
-  ahead_.Add(next.data, row_bytes, std::min(ahead, next.count), next.stride_bytes);
+  ahead_.Add(rows.Rows(ahead, rows.count - ahead), row_bytes);
+  ahead_.Add(next.Rows(0, std::min(ahead, next.count)), row_bytes);
 }
 
 void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList&) {

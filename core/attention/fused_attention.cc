@@ -2,10 +2,12 @@
 // where the computing is.
 #include "core/attention/fused_attention.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "core/attention/fused_geometry.h"
 #include "core/attention/fused_item.h"
+#include "core/attention/row_product.h"
 
 namespace triad {
 
@@ -24,6 +26,11 @@ std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) cons
   items.reserve(whole.size());
   for (const WorkItem& item : whole) SplitItem(problem, item, items);
   return items;
+}
+
+bool FusedAttention::ReadsPieces(const AttentionProblem& problem) const {
+  return std::all_of(problem.sequences.begin(), problem.sequences.end(),
+                     [&](const Sequence& sequence) { return sequence.q_len * problem.group() <= kFewRows; });
 }
 
 absl::Status FusedAttention::Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,

@@ -14,6 +14,8 @@ class FusedAttention final : public AttentionKernel {
 
   absl::string_view name() const override { return "fused"; }
   std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;
+  // Where every item has few rows, which pass over keys and values once.
+  bool ReadsPieces(const AttentionProblem& problem) const override;
   absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                    Scratch& scratch) const override;
 

@@ -149,8 +149,7 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
       part.begin = part.begin / kKeyTree * kKeyTree;
       BlockRows seen = rows;
       for (SourceRows* source : {&seen.keys, &seen.values}) {
-        source->data += (part.begin - keys.begin) * source->stride_bytes;
-        source->count = Length(part);
+        *source = source->Rows(part.begin - keys.begin, Length(part));
       }
       ListBlock(PartOf(next, i, parts));
       if (i + 1 < parts) {
@@ -166,9 +165,9 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
 }
 
 void FusedItem::ListBlock(KeyRange keys) {
-  const BlockRows block = reader_.SourceOf(keys);
   ahead_.Clear();
   if (has_few_rows()) return;  // which look ahead themselves
+  const BlockRows block = reader_.SourceOf(keys);
   ahead_.Add(block.keys);
   ahead_.Add(block.values);
 }

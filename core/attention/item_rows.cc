@@ -74,16 +74,19 @@ void ItemRows::AddNonFiniteValues(int64_t row, KeyRange keys, const float* score
   if (non_finite_ == nullptr) {
     non_finite_ = scratch_.Allocate<float>(count_ * output_dims_);
     std::fill_n(non_finite_, count_ * output_dims_, 0.0f);
+    spare_value_ = scratch_.Allocate<std::byte>(problem_.v_head_dim * ByteSize(problem_.dtype));
   }
   float* sums = non_finite_ + row * output_dims_;
   const int64_t element_bytes = ByteSize(problem_.dtype);
+  const int64_t row_bytes = problem_.v_head_dim * element_bytes;
   const KeyRange seen = Intersection(keys_[row], keys);
   for (int64_t key = seen.begin; key < seen.end; ++key) {
     if (scores[(key - keys.begin) * stride] == kHiddenScore) continue;  // hidden, or of weight 0: not read
     const int64_t first =
         sequence_.value_begin + key * problem_.value.token_stride + item_.kv_head * problem_.value.head_stride;
+    const std::byte* values = problem_.value.Bytes(first * element_bytes, row_bytes, spare_value_);
     for (int64_t i = 0; i < problem_.v_head_dim; ++i) {
-      const float value = LoadElement(problem_.value.data + (first + i) * element_bytes, problem_.dtype);
+      const float value = LoadElement(values + i * element_bytes, problem_.dtype);
       if (!std::isfinite(value)) sums[i] += value;
     }
   }

@@ -64,8 +64,9 @@ class ItemRows {
   const int64_t output_dims_;  // v_head_dim rounded up to kPackedStep
   const RowScores scores_;
   TileOutputs outputs_;
-  KeyRange* const keys_;         // [count]
-  float* non_finite_ = nullptr;  // [count, output_dims_]; null until some visible value is not finite
+  KeyRange* const keys_;              // [count]
+  float* non_finite_ = nullptr;       // [count, output_dims_]; null until some visible value is not finite
+  std::byte* spare_value_ = nullptr;  // one value, where it lies in two pieces; as non_finite_
 };
 
 }  // namespace triad

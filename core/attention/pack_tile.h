@@ -2,6 +2,7 @@
 // tile. Highway.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,16 +18,33 @@ constexpr int64_t kPackedStep = 16;
 struct SourceRows {
   const std::byte* data = nullptr;
   int64_t stride_bytes = 0;
+  const std::byte* const* places = nullptr;  // set: where each row begins, those following too, and not as above
   int64_t count = 0;
   int64_t following = 0;  // rows past these that will be packed next: fetched ahead
   DType dtype = DType::kF32;
   int64_t dims = 0;
 
+  const std::byte* row(int64_t i) const { return places == nullptr ? data + i * stride_bytes : places[i]; }
+  // Rows [first, first + count) of these and those following.
+  SourceRows Rows(int64_t first, int64_t new_count) const;
+
   // Elements of a packed row.
   int64_t packed_stride() const { return RoundUp(dims, kPackedStep); }
 };
 
-// packed [count, packed_stride()]: the rows, widened to f32.
+inline SourceRows SourceRows::Rows(int64_t first, int64_t new_count) const {
+  SourceRows rows = *this;
+  if (places == nullptr) {
+    rows.data += first * stride_bytes;
+  } else {
+    rows.places += first;
+  }
+  rows.count = new_count;
+  rows.following = std::max<int64_t>(count + following - first - new_count, 0);
+  return rows;
+}
+
+// packed [count, packed_stride()]: the rows, widened to f32. Not of rows that have places.
 void PackRows(const SourceRows& rows, float* packed);
 
 // The same for rows of bf16, kept as they are.

@@ -24,6 +24,7 @@ int64_t HeadStride(const Shape& shape, const LayoutAxes& axes) {
 
 HeadRows RowsOf(const TensorView& tensor, const LayoutAxes& axes) {
   return {.data = tensor.data,
+          .pieces = tensor.pieces,
           .token_stride = TokenStride(tensor.shape, axes),
           .head_stride = HeadStride(tensor.shape, axes)};
 }

@@ -75,10 +75,10 @@ HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t head, int64_t 
   using Columns = KeyColumns<Elements>;
   const RowLanes d;
   const std::byte* keys[kGroups * kRowsAtOnce];
-  const std::byte* const head_keys = product.keys.data + head * product.heads.stride_bytes;
+  const int64_t head_bytes = head * product.heads.stride_bytes;
   const float* HWY_RESTRICT queries = product.queries + head * kRows * product.query_stride;
   for (int64_t i = 0; i < kGroups * kRowsAtOnce; ++i) {
-    keys[i] = head_keys + std::min(first + i, product.keys.count - 1) * product.keys.stride_bytes;
+    keys[i] = product.keys.row(std::min(first + i, product.keys.count - 1)) + head_bytes;
   }
   RowF32 sums[kGroups][kRows];
 #pragma GCC unroll 2
@@ -157,10 +157,10 @@ HWY_INLINE void SumValues(const RowValueProduct& product, const HeadKeys& keys, 
       sums[r][v] = keys.begin == 0 ? hn::Zero(d) : hn::LoadU(d, outputs + r * product.output_stride + v * lanes);
     }
   }
-  const std::byte* HWY_RESTRICT values = product.values.data + keys.head * product.heads.stride_bytes +
-                                         keys.begin * product.values.stride_bytes + dim * Elements::kBytes;
+  const int64_t offset = keys.head * product.heads.stride_bytes + dim * Elements::kBytes;
   for (int64_t key = keys.begin; key < keys.end; ++key) {
     pace.Step();
+    const std::byte* HWY_RESTRICT values = product.values.row(key) + offset;
     F32 vectors[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) vectors[v] = Elements::Load(values + v * lanes * Elements::kBytes, lanes);
@@ -170,7 +170,6 @@ HWY_INLINE void SumValues(const RowValueProduct& product, const HeadKeys& keys, 
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(vectors[v], weight, sums[r][v]);
     }
-    values += product.values.stride_bytes;
   }
   for (int r = 0; r < kRows; ++r) {
     float* output = outputs + r * product.output_stride;
@@ -184,10 +183,10 @@ void SumValuesOfDim(const RowValueProduct& product, const HeadKeys& keys, int64_
   const hn::CappedTag<float, 1> one;  // the vectors' own multiply-add, fused or not
   float* output = product.output + (keys.head * product.rows + row) * product.output_stride + dim;
   const float* weights = product.weights + (keys.head * product.rows + row) * product.weight_stride;
-  const std::byte* values = product.values.data + keys.head * product.heads.stride_bytes + dim * Elements::kBytes;
+  const int64_t offset = keys.head * product.heads.stride_bytes + dim * Elements::kBytes;
   auto sum = keys.begin == 0 ? hn::Zero(one) : hn::Set(one, *output);
   for (int64_t key = keys.begin; key < keys.end; ++key) {
-    const float value = LoadElement(values + key * product.values.stride_bytes, Elements::kDType);
+    const float value = LoadElement(product.values.row(key) + offset, Elements::kDType);
     sum = hn::MulAdd(hn::Set(one, value), hn::Set(one, weights[key]), sum);
   }
   *output = hn::GetLane(sum);

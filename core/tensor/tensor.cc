@@ -57,7 +57,10 @@ absl::StatusOr<Tensor> Tensor::Zeros(DType dtype, Shape shape) {
 
 absl::StatusOr<Tensor> Tensor::CopyFrom(const TensorView& view) {
   absl::StatusOr<Tensor> tensor = Allocate(view.dtype, view.shape);
-  if (tensor.ok() && tensor->byte_size() > 0) {
+  if (!tensor.ok() || tensor->byte_size() == 0) return tensor;
+  if (view.pieces != nullptr) {
+    view.pieces->CopyTo(0, tensor->byte_size(), tensor->data());
+  } else {
     std::memcpy(tensor->data(), view.data, static_cast<size_t>(tensor->byte_size()));
   }
   return tensor;

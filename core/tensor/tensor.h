@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/tensor/dtype.h"
+#include "core/tensor/pieces.h"
 
 namespace triad {
 
@@ -25,6 +26,7 @@ std::optional<int64_t> TensorBytes(DType dtype, const Shape& shape);
 // Borrows a dense, row-major array. Assumes nothing about alignment.
 struct TensorView {
   const std::byte* data = nullptr;
+  const Pieces* pieces = nullptr;  // set: its bytes are these, and `data` is null
   DType dtype = DType::kF32;
   Shape shape;
 

@@ -1,7 +1,9 @@
 // Whatever the bytes of an AttendRequest, they are no message, or are refused in words, or give a problem that the fast
-// kernel and the reference can compute.
+// kernel and the reference can compute. And whatever pieces they come in, ReadAttend reads what the generated parser
+// reads.
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "core/attention/fast_attention.h"
 #include "core/attention/reference_attention.h"
@@ -9,6 +11,7 @@
 #include "core/base/check.h"
 #include "server/decode_request.h"
 #include "tests/fuzz/request_answer.h"
+#include "tests/support/wire_pieces.h"
 
 namespace triad {
 namespace {
@@ -37,6 +40,10 @@ void Check(const v1::AttendRequest& message) {
 }  // namespace triad
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string wire(reinterpret_cast<const char*>(data), size);
+  for (size_t piece_bytes : {size_t{1}, size_t{13}, size + 1}) {
+    TRIAD_CHECK(triad::ReadsAsParsed(wire, piece_bytes), "what is read in pieces is the generated parser's message");
+  }
   triad::v1::AttendRequest message;
   if (message.ParseFromArray(data, static_cast<int>(size))) triad::Check(message);
   return 0;

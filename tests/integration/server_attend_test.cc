@@ -7,7 +7,9 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_raw_call.h"
 #include "tests/support/server_requests.h"
@@ -215,8 +217,76 @@ TEST_F(ServerAttendTest, RefusesAMessagePastTheLimit) {
 TEST_F(ServerAttendTest, RefusesBytesThatAreNoMessage) {
   std::string truncated = OneItemRequest().SerializeAsString();
   truncated.resize(truncated.size() - 5);
-  EXPECT_FALSE(CallRaw(channel_, kAttendMethod, truncated).status.ok());
-  EXPECT_FALSE(CallRaw(channel_, kAttendMethod, std::string(100, '\xff')).status.ok());
+  for (const std::string& bytes : {truncated, std::string(100, '\xff'), std::string(500000, '\xff')}) {
+    const grpc::Status status = CallRaw(channel_, kAttendMethod, bytes).status;
+    EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(),
+                AllOf(HasSubstr("triad.v1.AttendRequest"), HasSubstr(absl::StrCat(bytes.size()))));
+  }
+  RawCall none(channel_, kAttendMethod);
+  none.WritesDone();
+  EXPECT_FALSE(none.Finish().ok());
+}
+
+// What an item of a stream is answered with, which comes decoded by gRPC.
+v1::AttendStreamResponse AttendInStream(v1::AttentionService::Stub& stub, const v1::AttendRequest& request) {
+  grpc::ClientContext context;
+  const auto stream = stub.AttendStream(&context);
+  v1::AttendStreamRequest frame;
+  *frame.mutable_request() = request;
+  v1::AttendStreamResponse answer;
+  stream->Write(frame);
+  stream->WritesDone();
+  stream->Read(&answer);
+  EXPECT_TRUE(stream->Finish().ok());
+  return answer;
+}
+
+// 300 keys of 4 heads, 2 query heads to each: a message of some 400 KiB.
+v1::AttendRequest LargeRequest(int64_t q_len, v1::Layout layout) {
+  const auto sizes = [&](int64_t tokens, int64_t heads, int64_t dim) {
+    return layout == v1::HEADS_TOKENS ? std::vector<int64_t>{1, heads, tokens, dim}
+                                      : std::vector<int64_t>{1, tokens, heads, dim};
+  };
+  v1::AttendRequest request;
+  *request.mutable_query() = NormalTensor(sizes(q_len, 8, 8), /*seed=*/1);
+  *request.mutable_key() = NormalTensor(sizes(300, 4, 8), /*seed=*/2);
+  *request.mutable_value() = NormalTensor(sizes(300, 4, 72), /*seed=*/3);
+  request.mutable_key_lengths()->add_values(297);
+  request.set_layout(layout);
+  request.set_return_lse(true);
+  return request;
+}
+
+// A large message's keys and values are read where the transport put them; what that changes is time alone.
+TEST_F(ServerAttendTest, AnswersALargeRequestAsAStreamDoes) {
+  for (const int64_t q_len : {1, 2, 5}) {  // few rows to a kv head, and too many
+    for (const v1::Layout layout : {v1::TOKENS_HEADS, v1::HEADS_TOKENS}) {
+      for (const v1::Kernel kernel : {v1::KERNEL_AUTO, v1::KERNEL_REFERENCE}) {
+        v1::AttendRequest request = LargeRequest(q_len, layout);
+        request.set_kernel(kernel);
+        ASSERT_TRUE(Attend(request).ok());
+        v1::AttendResponse streamed = AttendInStream(*stub_, request).response();
+        streamed.clear_timings();
+        response_.clear_timings();
+        EXPECT_EQ(response_.SerializeAsString(), streamed.SerializeAsString())
+            << q_len << " queries, " << v1::Layout_Name(layout) << ", " << v1::Kernel_Name(kernel);
+      }
+    }
+  }
+}
+
+// And what may not hold gRPC's memory meanwhile is copied.
+TEST_F(ServerAttendTest, AnswersALargeRequestWithoutRoomToHoldIt) {
+  ServerOptions options = TestServerOptions();
+  options.grpc_memory_bytes = options.max_message_bytes;
+  TestServer tight(options);
+  const v1::AttendRequest request = LargeRequest(/*q_len=*/1, v1::TOKENS_HEADS);
+  ASSERT_TRUE(Attend(request).ok());
+  grpc::ClientContext context;
+  v1::AttendResponse copied;
+  ASSERT_TRUE(tight.NewStub()->Attend(&context, request, &copied).ok());
+  EXPECT_EQ(copied.output().data(), response_.output().data());
 }
 
 TEST_F(ServerAttendTest, RefusesCompressedMessages) {

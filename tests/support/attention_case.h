@@ -47,7 +47,8 @@ class AttentionCase {
   std::vector<GuardedBuffer> outputs_;  // output, lse, weights
 };
 
-// Lays `content` out, runs every item in the order of the plan, collects. A failure of the kernel fails the test.
+// Lays `content` out, runs every item in the order of the plan, collects. A failure of the kernel fails the test. So
+// does, where the kernel reads keys and values that lie in pieces, another answer than that for whole ones.
 Answer RunContent(const AttentionKernel& kernel, const AttentionContent& content);
 
 }  // namespace triad

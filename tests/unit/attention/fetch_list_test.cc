@@ -14,7 +14,7 @@ TEST(FetchListTest, CountsTheLinesOfEveryRowAndEndsWithTheLast) {
   list.Clear();
   EXPECT_EQ(list.lines(), 0);
   list.Fetch(5);
-  list.Add(bytes.data(), /*bytes=*/65, /*rows=*/3, /*stride_bytes=*/100);
+  list.Add({.data = bytes.data(), .stride_bytes = 100, .count = 3}, /*bytes=*/65);
   list.Add(bytes.data(), /*bytes=*/0);
   list.Add({.data = bytes.data(), .stride_bytes = 40, .count = 2, .dtype = DType::kBf16, .dims = 20});
   EXPECT_EQ(list.lines(), 3 * 2 + 2);
