@@ -18,7 +18,7 @@ class Message;
 
 namespace triad {
 
-// What gRPC hands over with a call, and keeps until the call is done.
+// What gRPC hands over with a call and keeps until the call is done; or the messages that the call made of its bytes.
 struct UnaryExchange {
   grpc::CallbackServerContext& rpc;
   const google::protobuf::Message& request;

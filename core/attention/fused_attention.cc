@@ -10,6 +10,12 @@
 #include "core/attention/row_product.h"
 
 namespace triad {
+namespace {
+
+// Bytes of the keys, or values, of one token. Of a block of them that lie in two pieces each, the copies are 4 MiB.
+constexpr int64_t kWidestPlacedRow = 32768;
+
+}  // namespace
 
 std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) const {
   std::vector<WorkItem> whole;
@@ -29,6 +35,8 @@ std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) cons
 }
 
 bool FusedAttention::ReadsPieces(const AttentionProblem& problem) const {
+  const int64_t widest = std::max(problem.qk_head_dim, problem.v_head_dim) * ByteSize(problem.dtype);
+  if (problem.kv_heads > kWidestPlacedRow / std::max<int64_t>(widest, 1)) return false;
   return std::all_of(problem.sequences.begin(), problem.sequences.end(),
                      [&](const Sequence& sequence) { return sequence.q_len * problem.group() <= kFewRows; });
 }

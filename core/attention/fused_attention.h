@@ -14,7 +14,8 @@ class FusedAttention final : public AttentionKernel {
 
   absl::string_view name() const override { return "fused"; }
   std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;
-  // Where every item has few rows, which pass over keys and values once.
+  // Where every item has few rows, which pass over keys and values once, and a token's keys are no wider than fits
+  // the scratch memory of those that lie in two pieces.
   bool ReadsPieces(const AttentionProblem& problem) const override;
   absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                    Scratch& scratch) const override;

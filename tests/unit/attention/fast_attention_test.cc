@@ -29,6 +29,25 @@ TEST(FastAttentionTest, ItsNameSaysWhoComputes) {
   EXPECT_EQ((*FastAttention::Create(isa, KernelChoice::kOneDnn))->name(), "onednn");
 }
 
+TEST(FastAttentionTest, OnlyFewRowsAreReadInPieces) {
+  const auto fused = FastAttention::Create(DetectInstructionSet(), KernelChoice::kFused);
+  const auto reads = [&](int64_t heads, int64_t q_len, int64_t head_dim, int64_t kv_heads = 2) {
+    return (*fused)->ReadsPieces({.heads = heads,
+                                  .kv_heads = kv_heads,
+                                  .qk_head_dim = head_dim,
+                                  .v_head_dim = 1,
+                                  .sequences = {{.q_len = 1}, {.q_len = q_len}}});
+  };
+  EXPECT_TRUE(reads(/*heads=*/2, /*q_len=*/4, /*head_dim=*/64));
+  EXPECT_TRUE(reads(/*heads=*/8, /*q_len=*/1, /*head_dim=*/64));
+  EXPECT_FALSE(reads(/*heads=*/2, /*q_len=*/5, /*head_dim=*/64));
+  EXPECT_FALSE(reads(/*heads=*/8, /*q_len=*/2, /*head_dim=*/64));
+  EXPECT_TRUE(reads(/*heads=*/64, /*q_len=*/1, /*head_dim=*/128, /*kv_heads=*/64));
+  EXPECT_FALSE(reads(/*heads=*/65, /*q_len=*/1, /*head_dim=*/128, /*kv_heads=*/65));  // a token is too wide
+  const auto onednn = FastAttention::Create(DetectInstructionSet(), KernelChoice::kOneDnn);
+  EXPECT_FALSE((*onednn)->ReadsPieces({.sequences = {{.q_len = 1}}}));
+}
+
 TEST(FastAttentionTest, AProcessHasOneInstructionSet) {
   const InstructionSet isa = DetectInstructionSet();
   ASSERT_TRUE(UseInstructionSet(isa).ok());
