@@ -48,11 +48,12 @@ AdmissionDecision AdmitInTime(const FinishEstimate& estimate, Duration left) {
                       "an idle server would need at least ", Milliseconds(estimate.least), " ms, and ",
                       Milliseconds(left), " ms are left until the deadline: ask for less, or allow more time")));
   }
-  if (estimate.queued > Duration::zero() && estimate.least + estimate.queued > left) {
+  const Duration answered = estimate.least + estimate.queued + AnswerReserve(left);
+  if (estimate.queued > Duration::zero() && answered > left) {
     return Refuse(Refusal::kWouldBeLate,
                   absl::ResourceExhaustedError(absl::StrCat(
-                      "would be done in about ", Milliseconds(estimate.least + estimate.queued), " ms, and ",
-                      Milliseconds(left), " ms are left until the deadline: come back later, or allow more time")));
+                      "would be answered in about ", Milliseconds(answered), " ms, and ", Milliseconds(left),
+                      " ms are left until the deadline: come back later, or allow more time")));
   }
   return {};
 }

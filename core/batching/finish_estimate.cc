@@ -9,6 +9,11 @@ namespace {
 // for memory, may be all that came so far.
 constexpr double kUnseenPace = 2;
 
+// A timeout travels in at most three digits, rounded up by gRPC: 1 s may arrive as 1.01 s, and the caller hangs up at
+// 1 s. Then the answer has its way to go, some 10 ms on a machine that is overloaded.
+constexpr int kReserveFraction = 32;
+constexpr Duration kLongestReserve = std::chrono::milliseconds(100);
+
 constexpr double kLongest = 1e9;  // seconds; the conversion would overflow at 9.2e9
 
 Duration Seconds(double seconds) {
@@ -16,6 +21,8 @@ Duration Seconds(double seconds) {
 }
 
 }  // namespace
+
+Duration AnswerReserve(Duration left) { return std::clamp(left / kReserveFraction, Duration::zero(), kLongestReserve); }
 
 Duration LeastTime(double flop, double longest_item_flop, const Pace& pace) {
   if (!(pace.fastest_flop_per_second > 0)) return Duration::zero();

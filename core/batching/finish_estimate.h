@@ -9,6 +9,10 @@
 
 namespace triad {
 
+// Of the time `left` of a request that comes now, what its answer needs to reach the caller: it has to be computed that
+// long before its deadline. >= 0.
+Duration AnswerReserve(Duration left);
+
 struct FinishEstimate {
   Duration least{};   // by itself, on an idle server
   Duration queued{};  // what goes before it

@@ -31,16 +31,21 @@ Flow::Order& Flow::QueueOf(const ScheduledTask& task) {
   return IsOversize(task.tokens, task.flop, budget_) ? ClassOf(task).oversize_queue : ClassOf(task).queue;
 }
 
+Flow::Order& Flow::TakeableOf(const ScheduledTask& task) {
+  return task.is_passed_over ? ClassOf(task).passed_over : ClassOf(task).takeable;
+}
+
 void Flow::AddFlop(ScheduledTask& task, double flop) {
   task.flop_left += flop;
   ClassOf(task).waiting_flop += flop;
   if (task.place == Place::kList) ClassOf(task).listed_flop += flop;
+  if (task.has_begun) ClassOf(task).begun_flop += flop;
 }
 
 void Flow::MakeTakeable(ScheduledTask& task) {
   SizeClass& own = ClassOf(task);
   if (own.takeable.empty()) own.start_time = std::max(own.start_time, virtual_time_);
-  own.takeable.insert(&task);
+  TakeableOf(task).insert(&task);
 }
 
 void Flow::Enqueue(ScheduledTask& task) {
@@ -97,14 +102,28 @@ void Flow::EndSharing(ScheduledTask& task) {
   shareable_.erase(&task);
 }
 
+void Flow::PassOverLate(SizeClass& size_class, Time now, const Pace& pace) {
+  const SharedWork begun(now, pace, size_class.begun_flop);
+  while (!size_class.takeable.empty()) {
+    ScheduledTask& task = size_class.first();
+    if (task.has_begun || !begun.WouldBeLate(task.flop, task.due)) return;
+    TakeableOf(task).erase(&task);
+    AddFlop(task, -task.flop_left);  // nobody waits for it any more
+    task.is_passed_over = true;
+    MakeTakeable(task);
+  }
+}
+
 std::vector<ScheduledTask*> Flow::TakeSharers(ScheduledTask& task, Time now, const Pace& pace) {
   std::vector<ScheduledTask*> sharers;
-  SharedWork shared(now, pace);
-  shared.Add(task.flop, task.deadline);
+  SharedWork shared(now, pace, ClassOf(task).begun_flop);
+  shared.Add(task.flop, task.due);
   int64_t tokens = task.tokens;
   for (ScheduledTask* other : shareable_) {
+    const bool is_late = other->is_passed_over || shared.WouldBeLate(other->flop, other->due);
+    if (is_late && !task.is_passed_over) continue;
     if (tokens > budget_.max_shared_tokens - other->tokens || !shared.HasTimeFor(other->flop)) break;
-    shared.Add(other->flop, other->deadline);
+    shared.Add(other->flop, other->due);
     tokens += other->tokens;
     sharers.push_back(other);
   }
@@ -116,29 +135,38 @@ std::vector<ScheduledTask*> Flow::TakeSharers(ScheduledTask& task, Time now, con
   return sharers;
 }
 
-TakenItem Flow::TakeNext(Time now, const Pace& pace) {
+Flow::SizeClass* Flow::NextClass(Order SizeClass::*order) {
   SizeClass* next = nullptr;
   double next_finish_time = 0;
   for (auto& [exponent, each] : classes_) {
-    if (each.takeable.empty()) continue;
-    const ScheduledTask& first = **each.takeable.begin();
+    if ((each.*order).empty()) continue;
+    const ScheduledTask& first = **(each.*order).begin();
     const double finish_time = each.start_time + each.ChargeFor(first, NextFlop(first));
     if (next != nullptr && next_finish_time <= finish_time) continue;
     next = &each;
     next_finish_time = finish_time;
   }
-  ScheduledTask& task = **next->takeable.begin();
+  return next;
+}
+
+TakenItem Flow::TakeNext(Time now, const Pace& pace) {
+  for (auto& [exponent, each] : classes_) PassOverLate(each, now, pace);
+  SizeClass* next = NextClass(&SizeClass::takeable);
+  if (next == nullptr) next = NextClass(&SizeClass::passed_over);
+  ScheduledTask& task = next->first();
   TakenItem taken{.task = &task};
   if (task.is_shareable) {
     EndSharing(task);
     taken.sharers = TakeSharers(task, now, pace);
     task.shares += static_cast<int64_t>(taken.sharers.size());
   }
+  if (!task.has_begun) next->begun_flop += task.flop_left;
+  task.has_begun = true;
   taken.item = task.items[task.next_item++];
   virtual_time_ = std::max(virtual_time_, next->start_time);
   next->start_time += next->ChargeFor(task, taken.item.flop);
   AddFlop(task, -std::min(taken.item.flop, task.flop_left));
-  if (!task.has_items_left()) next->takeable.erase(&task);
+  if (!task.has_items_left()) TakeableOf(task).erase(&task);
   return taken;
 }
 
@@ -152,7 +180,7 @@ void Flow::BeginStage(ScheduledTask& task, std::vector<ScheduledItem> items) {
 void Flow::DropItems(ScheduledTask& task) {
   EndSharing(task);
   if (task.place == Place::kQueue) QueueOf(task).erase(&task);
-  if (task.place == Place::kList && task.has_items_left()) ClassOf(task).takeable.erase(&task);
+  if (task.place == Place::kList && task.has_items_left()) TakeableOf(task).erase(&task);
   task.next_item = task.items.size();
   AddFlop(task, -task.flop_left);
 }
@@ -162,13 +190,15 @@ void Flow::Leave(ScheduledTask& task) {
   DropItems(task);
   --(task.place == Place::kList ? listed_tasks_ : queued_tasks_);
   SizeClass& own = ClassOf(task);
-  if (--own.tasks == 0) own.waiting_flop = own.listed_flop = 0;  // drops what rounding left
+  if (--own.tasks == 0) own.waiting_flop = own.listed_flop = own.begun_flop = 0;  // drops what rounding left
   task.place = Place::kOutside;
   task.flow = nullptr;
 }
 
 bool Flow::has_items() const {
-  return std::any_of(classes_.begin(), classes_.end(), [](const auto& each) { return !each.second.takeable.empty(); });
+  return std::any_of(classes_.begin(), classes_.end(), [](const auto& each) {
+    return !each.second.takeable.empty() || !each.second.passed_over.empty();
+  });
 }
 
 double Flow::listed_flop() const {
@@ -183,11 +213,21 @@ double Flow::waiting_flop() const {
   return flop;
 }
 
-double Flow::FlopUntilDone(double flop) const {
+// On average it is in the middle of its batch, so half of the room for others is behind it. While it waits, no more
+// come than are computed: on average half of what waits.
+double Flow::FlopOfLaterSharers(const ScheduledTask& task, double waiting_flop) const {
+  if (task.share_key == nullptr || task.tokens <= 0) return 0;
+  const int64_t room_tokens = std::max<int64_t>(0, budget_.max_shared_tokens - task.tokens);
+  const double room_flop = task.flop / static_cast<double>(task.tokens) * static_cast<double>(room_tokens);
+  return std::min(room_flop, waiting_flop) / 2;
+}
+
+double Flow::FlopUntilDone(const ScheduledTask& task) const {
   // All of its own class goes before it, and of each other class what its shares come to meanwhile.
-  const int own_exponent = SizeExponent(flop);
+  const int own_exponent = SizeExponent(task.flop);
   const auto own = classes_.find(own_exponent);
-  const double of_own_class = flop + (own == classes_.end() ? 0 : own->second.waiting_flop);
+  const double waiting = own == classes_.end() ? 0 : own->second.waiting_flop;
+  const double of_own_class = waiting + task.flop + FlopOfLaterSharers(task, waiting);
   const double share = of_own_class / static_cast<double>(1 + (own == classes_.end() ? 0 : own->second.tasks));
   double until_done = of_own_class;
   for (const auto& [exponent, each] : classes_) {

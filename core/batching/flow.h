@@ -9,8 +9,12 @@
 // of the small ones, and what is smaller than its next item and comes meanwhile goes first.
 //
 // Tasks with a share key are computed together: when the first item of one is taken, listed ones of the flow, none of
-// which has begun, go with it, the oldest first, up to a number of tokens and as far as nobody misses a deadline for
-// it. Those that come while a batch of their equals is computed gather for the next one.
+// which has begun, go with it, the oldest first, up to a number of tokens and as far as nobody becomes late for it.
+// Those that come while a batch of their equals is computed gather for the next one.
+//
+// A task that has not begun when its turn comes, and would be late by now, is passed over for good: it is taken when
+// nothing else of the flow is there, or ends at its deadline. Otherwise the most urgent, who are the first to be lost
+// when work goes slower than it did, would each be computed alone and in vain, and make those behind them the next.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +66,9 @@ class Flow {
   int64_t listed_tasks() const { return listed_tasks_; }
   double listed_flop() const;   // listed and not taken, stages to come included
   double waiting_flop() const;  // likewise, the queue included
-  // What is taken of this flow until a task of `flop`, queued now, has all been, its own included.
-  double FlopUntilDone(double flop) const;
+  // What is taken of this flow until `task`, queued now, has all been, its own included, and those that will join its
+  // batch after it.
+  double FlopUntilDone(const ScheduledTask& task) const;
 
   // The work this flow has been charged for, on the virtual clock of its priority (RollingList).
   double start_time = 0;
@@ -79,21 +84,32 @@ class Flow {
     double start_time = 0;    // work charged to each of them, on the virtual clock of the flow
     double waiting_flop = 0;  // not taken
     double listed_flop = 0;   // of that, listed
+    double begun_flop = 0;    // of that, of tasks that have begun
     Order queue;              // within the budget
     Order oversize_queue;     // larger than the whole budget
     Order takeable;           // listed, with items left
+    Order passed_over;        // likewise, but they would be late
 
+    // What is taken next of it; not when it has nothing to take.
+    ScheduledTask& first() const { return **(takeable.empty() ? passed_over : takeable).begin(); }
     // What `flop` of `task` add to start_time. A batch may compute more tasks than its class has.
     double ChargeFor(const ScheduledTask& task, double flop) const;
   };
 
   SizeClass& ClassOf(const ScheduledTask& task);
   Order& QueueOf(const ScheduledTask& task);
+  Order& TakeableOf(const ScheduledTask& task);
   // `flop` more of `task` wait, or fewer when negative.
   void AddFlop(ScheduledTask& task, double flop);
   // `task` has something to take.
   void MakeTakeable(ScheduledTask& task);
   void EndSharing(ScheduledTask& task);
+  // Passes over those of `size_class` whose turn it is and who would be late.
+  void PassOverLate(SizeClass& size_class, Time now, const Pace& pace);
+  // Whose turn it is, of those that have something in `order`; null: none has.
+  SizeClass* NextClass(Order SizeClass::*order);
+  // The work of those that will join the batch of `task` after it, when `waiting_flop` of its class wait.
+  double FlopOfLaterSharers(const ScheduledTask& task, double waiting_flop) const;
   std::vector<ScheduledTask*> TakeSharers(ScheduledTask& task, Time now, const Pace& pace);
 
   const uint64_t id_;
@@ -102,7 +118,7 @@ class Flow {
   int64_t queued_tasks_ = 0;
   int64_t listed_tasks_ = 0;
   std::map<int, SizeClass> classes_;  // by exponent; kept when empty, because what they are charged is not forgiven
-  Order shareable_;                   // takeable, with a share key, and nothing of it has been taken
+  Order shareable_;                   // listed, with a share key, and have not begun
 };
 
 }  // namespace triad

@@ -128,7 +128,7 @@ double RollingList::FlopBefore(const ScheduledTask& task) const {
       continue;
     }
     const auto own = lane.flows.find(task.share_key);
-    const double of_own_flow = own == lane.flows.end() ? task.flop : own->second.FlopUntilDone(task.flop);
+    const double of_own_flow = own == lane.flows.end() ? task.flop : own->second.FlopUntilDone(task);
     before += of_own_flow - task.flop;
     for (const auto& [key, flow] : lane.flows) {
       if (key != task.share_key) before += std::min(flow.waiting_flop(), of_own_flow);

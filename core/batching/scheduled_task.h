@@ -55,18 +55,20 @@ struct ScheduledTask {
   int64_t tokens = 0;
   double flop = 0;                   // of all items of all stages, bounded
   const void* share_key = nullptr;   // whose flow it belongs to; null: it never shares
-  Time deadline = kNever;            // bounds what it is computed together with
+  Time due = kNever;                 // when it has to be computed: before its deadline (AnswerReserve)
   std::vector<ScheduledItem> items;  // of the stage, in the order of LongestFirst; not empty when queued
 
   bool has_items_left() const { return next_item < items.size(); }
 
   // The list's and the flow's own, not for others.
   enum class Place { kOutside, kQueue, kList } place = Place::kOutside;
-  Flow* flow = nullptr;       // from Enqueue to Leave
-  bool is_shareable = false;  // listed with a share key, and nothing of it has been taken
-  int64_t shares = 1;         // tasks that its items compute
-  size_t next_item = 0;       // into items
-  double flop_left = 0;       // of what has not been taken, stages to come included
+  Flow* flow = nullptr;         // from Enqueue to Leave
+  bool has_begun = false;       // an item of it has been taken
+  bool is_shareable = false;    // listed with a share key, and has not begun
+  bool is_passed_over = false;  // it would be late: taken when nothing else of its flow is there
+  int64_t shares = 1;           // tasks that its items compute
+  size_t next_item = 0;         // into items
+  double flop_left = 0;         // of what has not been taken, stages to come included; 0 when passed over
 };
 
 }  // namespace triad

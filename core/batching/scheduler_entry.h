@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/batching/finish_estimate.h"
 #include "core/batching/scheduled_task.h"
 #include "core/batching/scheduler.h"
 
@@ -18,6 +19,7 @@ namespace triad {
 struct SchedulerEntry : ScheduledTask {
   std::unique_ptr<Task> task;
   int64_t bytes = 0;
+  Time deadline = kNever;
   bool is_paced = true;  // takes about as long as its flop says
   TaskTimes times = {};
   bool is_started = false;
@@ -65,6 +67,7 @@ inline std::unique_ptr<SchedulerEntry> MakeEntry(const Task& task, Time accepted
   entry->items = LongestFirst(task);
   entry->bytes = cost.bytes;
   entry->deadline = task.deadline();
+  if (entry->deadline != kNever) entry->due = entry->deadline - AnswerReserve(entry->deadline - accepted);
   entry->times.accepted = accepted;
   return entry;
 }

@@ -191,7 +191,7 @@ TEST_F(ServerDeadlineTest, WhatWouldBeLateBehindOthersIsRefusedAtOnceWithPushbac
   context.set_deadline(std::chrono::system_clock::now() + seconds(20));
   const Outcome refused = UnaryOutcome(UnixStub()->Attend(&context, request, &response), context);
   EXPECT_EQ(refused.code, grpc::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(refused.message, HasSubstr("would be done in about "));
+  EXPECT_THAT(refused.message, HasSubstr("would be answered in about "));
   EXPECT_TRUE(refused.has_pushback);
   EXPECT_EQ(server_->Metric(R"(triad_refusals_total{reason="would_be_late"})"), 1);
   large.Cancel();

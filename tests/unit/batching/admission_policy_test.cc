@@ -69,8 +69,8 @@ TEST(AdmitInTimeTest, RefusesOnlyWhatWouldBeLateByTheEstimate) {
   const Case cases[] = {
       {"nothing is known", {}, milliseconds(1), Code::kOk},
       {"no deadline", {seconds(1'000'000'000), seconds(1'000'000'000)}, kNever - kNow, Code::kOk},
-      {"just in time", {milliseconds(40), milliseconds(60)}, milliseconds(100), Code::kOk},
-      {"behind others", {milliseconds(40), milliseconds(61)}, milliseconds(100), Code::kResourceExhausted},
+      {"just in time", {milliseconds(130), milliseconds(180)}, milliseconds(320), Code::kOk},
+      {"behind others", {milliseconds(130), milliseconds(181)}, milliseconds(320), Code::kResourceExhausted},
       {"just in time alone", {milliseconds(100), Duration(0)}, milliseconds(100), Code::kOk},
       {"late in any case", {milliseconds(101), Duration(0)}, milliseconds(100), Code::kDeadlineExceeded},
       {"late in any case, and behind others",
@@ -90,7 +90,7 @@ TEST(AdmitInTimeTest, NamesBothTimesAndTheWayOut) {
   const absl::Status load = AdmitInTime({milliseconds(40), milliseconds(300)}, milliseconds(100)).status;
   EXPECT_EQ(
       load.message(),
-      "would be done in about 340 ms, and 100 ms are left until the deadline: come back later, or allow more time");
+      "would be answered in about 343 ms, and 100 ms are left until the deadline: come back later, or allow more time");
   const absl::Status alone = AdmitInTime({milliseconds(140), milliseconds(300)}, milliseconds(100)).status;
   EXPECT_EQ(alone.message(),
             "an idle server would need at least 140 ms, and 100 ms are left until the deadline: ask for less, or allow "

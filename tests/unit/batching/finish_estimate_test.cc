@@ -15,6 +15,14 @@ using std::chrono::seconds;
 
 constexpr Pace kTwoThreads = {.usual_flop_per_second = 50, .fastest_flop_per_second = 100, .threads = 2};
 
+TEST(AnswerReserveTest, IsAShareOfTheTimeThatIsLeftUpToABound) {
+  EXPECT_EQ(AnswerReserve(milliseconds(320)), milliseconds(10));
+  EXPECT_EQ(AnswerReserve(seconds(32)), milliseconds(100));
+  EXPECT_EQ(AnswerReserve(Duration::max()), milliseconds(100));
+  EXPECT_EQ(AnswerReserve(Duration::zero()), Duration::zero());
+  EXPECT_EQ(AnswerReserve(seconds(-32)), Duration::zero());
+}
+
 TEST(LeastTimeTest, IsThatOfAllThreadsOrOfTheLongestItemOnOne) {
   struct Case {
     double flop, longest_item_flop;
@@ -71,6 +79,29 @@ TEST(FlopBeforeTest, IsWhatTheOrderOfWorkPutsBeforeATask) {
     EXPECT_EQ(bench.list.FlopBefore(task), c.before) << c.name;
     bench.JoinAll();
     EXPECT_EQ(bench.list.FlopBefore(task), c.before) << c.name << ", listed";
+  }
+}
+
+// What goes before a task of 2 tokens and 8 flop that may share, by how many of its equals wait.
+TEST(FlopBeforeTest, WhoSharesEndsWithThoseThatWillJoinItsBatch) {
+  struct Case {
+    const char* name;
+    int waiting;
+    int64_t max_shared_tokens;
+    double before;
+  };
+  const Case cases[] = {
+      {"nobody waits, so nobody will come meanwhile", 0, 10, 0},
+      {"half of what waits", 2, 10, 16 + 8},
+      {"half of its batch's room for 4 others", 6, 10, 48 + 16},
+      {"nobody else fits its batch", 6, 2, 48},
+      {"it is larger than a batch", 6, 1, 48},
+  };
+  for (const Case& c : cases) {
+    ListBench bench({.max_tokens = 1000, .max_flop = 1e12, .max_shared_tokens = c.max_shared_tokens});
+    const ListedSpec spec{.item_flop = {8}, .tokens = 2, .key = &kLayerKeys[0]};
+    for (int i = 0; i < c.waiting; ++i) bench.Queue(spec);
+    EXPECT_EQ(bench.list.FlopBefore(bench.Make(spec)), c.before) << c.name;
   }
 }
 

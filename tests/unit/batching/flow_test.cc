@@ -18,6 +18,9 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+// 1 flop takes 1 ms.
+constexpr Pace kMillisecondPace = {.usual_flop_per_second = 1000, .fastest_flop_per_second = 1000, .threads = 1};
+
 std::vector<double> Items(size_t count, double flop) { return std::vector<double>(count, flop); }
 
 TEST(FlowsTest, ALoneRequestOfAnotherFlowIsNextWhateverWaits) {
@@ -194,12 +197,21 @@ TEST(SharingTest, ASmallOnePassesTheItemsOfALargeBatch) {
 }
 
 TEST(SharingTest, OnlyAsManyShareAsTheOldestHasTimeFor) {
-  const Pace pace = {.usual_flop_per_second = 1000, .fastest_flop_per_second = 1000, .threads = 1};
   ListBench bench(kSharing);
-  bench.Join({.item_flop = {0}, .key = &kLayerKeys[0], .later_flop = 10, .deadline = Time(milliseconds(50))});
+  bench.Join({.item_flop = {0}, .key = &kLayerKeys[0], .later_flop = 10, .due = Time(milliseconds(50))});
   for (int i = 0; i < 8; ++i) bench.Join({.item_flop = {0}, .key = &kLayerKeys[0], .later_flop = 10});
-  EXPECT_EQ(bench.list.TakeNext(Time(), pace)->sharers.size(), 3u) << "40 flop in 40 ms, and headroom of 10";
-  EXPECT_EQ(bench.list.TakeNext(Time(), pace)->sharers.size(), 4u) << "nobody is in a hurry";
+  EXPECT_EQ(bench.Take(Time(), kMillisecondPace)->sharers.size(), 3u) << "40 flop in 40 ms, and headroom of 10";
+  EXPECT_EQ(bench.Take(Time(), kMillisecondPace)->sharers.size(), 4u) << "nobody is in a hurry";
+}
+
+TEST(SharingTest, TheNextBatchIsSmallerByWhatIsLeftOfTheOneBefore) {
+  ListBench bench(kSharing);
+  ScheduledTask& before = bench.Join({.item_flop = {0}, .tokens = 10, .key = &kLayerKeys[0], .later_flop = 10});
+  bench.Take(Time(), kMillisecondPace);
+  bench.Join({.item_flop = {0}, .key = &kLayerKeys[0], .later_flop = 10, .due = Time(milliseconds(50))});
+  for (int i = 0; i < 8; ++i) bench.Join({.item_flop = {0}, .key = &kLayerKeys[0], .later_flop = 10});
+  EXPECT_EQ(bench.Take(Time(), kMillisecondPace)->sharers.size(), 2u) << "40 flop in 40 ms, of which 10 are another's";
+  EXPECT_EQ(before.flop_left, 10);
 }
 
 TEST(SharingTest, WhoSharesIsNotTakenAgain) {
@@ -210,6 +222,76 @@ TEST(SharingTest, WhoSharesIsNotTakenAgain) {
   EXPECT_EQ(bench.list.waiting_flop(), 15) << "the others' work waits as the leader's";
   EXPECT_THAT(bench.TakeIds(), IsEmpty());
   EXPECT_EQ(bench.list.listed_tasks(), 4);
+}
+
+TEST(LateTest, WhoWouldBeLateIsTakenAfterEverybodyElseOfItsFlow) {
+  ListBench bench;
+  const ScheduledTask& late = bench.Join({.item_flop = {5, 5}, .due = Time(milliseconds(9))});
+  const ScheduledTask& in_time = bench.Join({.item_flop = {5, 5}, .due = Time(milliseconds(10))});
+  const ScheduledTask& patient = bench.Join({.item_flop = {5, 5}});
+  const ScheduledTask& larger = bench.Join({.item_flop = {100}});
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 7; ++i) ids.push_back(bench.Take(Time(), kMillisecondPace)->task->id);
+  EXPECT_THAT(ids, ElementsAre(in_time.id, in_time.id, patient.id, patient.id, larger.id, late.id, late.id));
+}
+
+TEST(LateTest, WhatHasBegunIsGoneOnWith) {
+  ListBench bench;
+  const ScheduledTask& begun = bench.Join({.item_flop = {5, 5}, .due = Time(milliseconds(10))});
+  bench.Join({.item_flop = {5, 5}});
+  EXPECT_EQ(bench.Take(Time(), kMillisecondPace)->task, &begun);
+  EXPECT_EQ(bench.Take(Time(milliseconds(9)), kMillisecondPace)->task, &begun);
+}
+
+// At the end of a stage, when the rest of the batch is not there to be taken.
+TEST(LateTest, WhatIsLeftOfABatchGoesBeforeItsEquals) {
+  for (const int ms_until_due : {19, 20}) {
+    ListBench bench(kSharing);
+    ListedSpec spec{.item_flop = {0}, .tokens = 10, .key = &kLayerKeys[0], .later_flop = 10};
+    bench.Join(spec);
+    bench.Take(Time(), kMillisecondPace);
+    spec.due = Time(milliseconds(ms_until_due));
+    const ScheduledTask& urgent = bench.Join(spec);
+    spec.due = kNever;
+    const ScheduledTask& patient = bench.Join(spec);
+    EXPECT_EQ(bench.Take(Time(), kMillisecondPace)->task, ms_until_due < 20 ? &patient : &urgent);
+  }
+}
+
+TEST(LateTest, NobodyIsLateWhileNoPaceIsKnown) {
+  ListBench bench;
+  const ScheduledTask& first = bench.Join({.item_flop = {5}, .due = Time(milliseconds(1))});
+  bench.Join({.item_flop = {5}});
+  EXPECT_EQ(bench.Take(Time(milliseconds(2)), Pace())->task, &first);
+}
+
+TEST(LateTest, NobodyWaitsForWhatIsPassedOver) {
+  ListBench bench;
+  ScheduledTask& late = bench.Join({.item_flop = {8}, .due = Time(milliseconds(1))});
+  bench.Join({.item_flop = {4, 4}});
+  bench.Take(Time(), kMillisecondPace);
+  EXPECT_EQ(bench.list.waiting_flop(), 4);
+  EXPECT_EQ(bench.list.FlopBefore(bench.Make({.item_flop = {8}})), 4);
+  bench.list.Leave(late);
+  EXPECT_EQ(bench.list.waiting_flop(), 4);
+}
+
+TEST(LateTest, WhoWouldBeLateSharesOnlyWithOthersLikeIt) {
+  ListBench bench(kSharing);
+  ListedSpec spec{.item_flop = {0}, .key = &kLayerKeys[0], .later_flop = 10, .due = Time(milliseconds(9))};
+  ScheduledTask& late = bench.Join(spec);
+  ScheduledTask& also_late = bench.Join(spec);
+  spec.due = kNever;
+  ScheduledTask& patient = bench.Join(spec);
+  ScheduledTask& also_patient = bench.Join(spec);
+  spec.due = Time(milliseconds(25));
+  ScheduledTask& late_in_this_batch = bench.Join(spec);
+  const TakenItem first = *bench.Take(Time(), kMillisecondPace);
+  EXPECT_EQ(first.task, &patient);
+  EXPECT_THAT(first.sharers, ElementsAre(&also_patient));
+  const TakenItem second = *bench.Take(Time(), kMillisecondPace);
+  EXPECT_EQ(second.task, &late);
+  EXPECT_THAT(second.sharers, ElementsAre(&also_late, &late_in_this_batch));
 }
 
 }  // namespace

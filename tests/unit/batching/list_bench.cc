@@ -10,7 +10,7 @@ ScheduledTask& ListBench::Make(const ListedSpec& spec) {
   task.priority = spec.priority;
   task.tokens = spec.tokens;
   task.share_key = spec.key;
-  task.deadline = spec.deadline;
+  task.due = spec.due;
   task.flop = spec.later_flop;
   for (size_t i = 0; i < spec.item_flop.size(); ++i) {
     task.items.push_back({.item = static_cast<int64_t>(i), .flop = spec.item_flop[i]});

@@ -21,7 +21,7 @@ struct ListedSpec {
   Priority priority = Priority::kNormal;
   const void* key = nullptr;  // its flow; one with a key has one item
   double later_flop = 0;      // of later stages
-  Time deadline = kNever;
+  Time due = kNever;
 };
 
 // Tasks have the ids 1, 2, ... and live as long as this.
@@ -38,7 +38,7 @@ class ListBench {
   // Moves into the list what has room.
   void JoinAll();
 
-  std::optional<TakenItem> Take() { return list.TakeNext(Time(), Pace()); }
+  std::optional<TakenItem> Take(Time now = {}, const Pace& pace = {}) { return list.TakeNext(now, pace); }
   // The tasks whose items are taken, in order, until none is left or `most` are.
   std::vector<uint64_t> TakeIds(size_t most = 1'000'000);
 

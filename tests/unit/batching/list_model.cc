@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 namespace triad {
@@ -51,10 +52,43 @@ void ListModel::Activate(const ScheduledTask& task) {
   ModelFlow& flow = flows_.at(key);
   if (!HasItems(key)) flow.start_time = std::max(flow.start_time, virtual_times_[static_cast<size_t>(key.first)]);
   for (const ScheduledTask* other : TasksOf(key, Place::kList)) {
-    if (other->has_items_left() && ExponentOf(*other) == ExponentOf(task)) return;
+    if (other->has_items_left() && !other->is_passed_over && ExponentOf(*other) == ExponentOf(task)) return;
   }
   double& start = flow.start_times[ExponentOf(task)];
   start = std::max(start, flow.virtual_time);
+}
+
+std::map<int, ScheduledTask*> ListModel::FirstsOf(const FlowKey& key, bool is_passed_over) {
+  std::map<int, ScheduledTask*> firsts;
+  for (ScheduledTask* each : TasksOf(key, Place::kList)) {
+    if (each->has_items_left() && each->is_passed_over == is_passed_over) firsts.insert({ExponentOf(*each), each});
+  }
+  return firsts;
+}
+
+double ListModel::FlopBy(const ScheduledTask& task, Time now, const Pace& pace) {
+  if (task.due == kNever) return std::numeric_limits<double>::infinity();
+  return std::chrono::duration<double>(task.due - now).count() * pace.pool_flop_per_second();
+}
+
+double ListModel::BegunLike(const ScheduledTask& task) {
+  double flop = 0;
+  for (const ScheduledTask* other : TasksOf(KeyOf(task), Place::kList)) {
+    if (other->has_begun && ExponentOf(*other) == ExponentOf(task)) flop += other->flop_left;
+  }
+  return flop;
+}
+
+void ListModel::PassOverLate(const FlowKey& key, Time now, const Pace& pace) {
+  for (bool is_done = false; !is_done;) {
+    is_done = true;
+    for (const auto& [exponent, first] : FirstsOf(key, /*is_passed_over=*/false)) {
+      if (first->has_begun || FlopBy(*first, now, pace) >= BegunLike(*first) + first->flop) continue;
+      first->is_passed_over = true;
+      first->flop_left = 0;
+      is_done = false;
+    }
+  }
 }
 
 void ListModel::Enqueue(const ScheduledTask& task) {
@@ -121,7 +155,7 @@ uint64_t ListModel::JoinNext() {
   return 0;
 }
 
-ListModel::Taken ListModel::TakeNext() {
+ListModel::Taken ListModel::TakeNext(Time now, const Pace& pace) {
   for (const Priority priority : {Priority::kNormal, Priority::kLow}) {
     std::vector<std::pair<std::pair<double, uint64_t>, FlowKey>> ranks;
     for (const auto& [key, flow] : flows_) {
@@ -130,10 +164,9 @@ ListModel::Taken ListModel::TakeNext() {
     if (ranks.empty()) continue;
     const FlowKey key = std::min_element(ranks.begin(), ranks.end())->second;
     ModelFlow& flow = flows_.at(key);
-    std::map<int, const ScheduledTask*> firsts;  // by class: the first that has items left
-    for (const ScheduledTask* each : TasksOf(key, Place::kList)) {
-      if (each->has_items_left()) firsts.insert({ExponentOf(*each), each});
-    }
+    PassOverLate(key, now, pace);
+    std::map<int, ScheduledTask*> firsts = FirstsOf(key, /*is_passed_over=*/false);
+    if (firsts.empty()) firsts = FirstsOf(key, /*is_passed_over=*/true);
     std::vector<std::tuple<double, int, uint64_t>> turns;
     for (const auto& [exponent, first] : firsts) {
       const double flop = first->is_shareable ? first->flop : first->items[first->next_item].flop;
@@ -144,16 +177,29 @@ ListModel::Taken ListModel::TakeNext() {
     if (task.is_shareable) {
       task.is_shareable = false;
       int64_t tokens = task.tokens;
+      double flop = BegunLike(task) + task.flop;
+      // Nobody who is in time becomes late, with headroom.
+      double most_flop = std::numeric_limits<double>::infinity();
+      const auto bound = [&](const ScheduledTask& member) {
+        const double by_due = FlopBy(member, now, pace);
+        if (by_due >= flop) most_flop = std::min(most_flop, std::max(flop, by_due / kHeadroom));
+      };
+      bound(task);
       for (ScheduledTask* other : TasksOf(key, Place::kList)) {
         if (!other->is_shareable) continue;
-        if (tokens + other->tokens > budget_.max_shared_tokens) break;
+        const bool is_late = other->is_passed_over || FlopBy(*other, now, pace) < flop + other->flop;
+        if (is_late && !task.is_passed_over) continue;
+        if (tokens + other->tokens > budget_.max_shared_tokens || flop + other->flop > most_flop) break;
         tokens += other->tokens;
+        flop += other->flop;
+        bound(*other);
         task.flop_left += other->flop_left;
         task.shares += 1;
         DropItems(other->id);
         taken.sharers.push_back(other->id);
       }
     }
+    task.has_begun = true;
     const ScheduledItem item = task.items[task.next_item++];
     flow.virtual_time = std::max(flow.virtual_time, flow.start_times[ExponentOf(task)]);
     flow.start_times[ExponentOf(task)] += item.flop / Weight(task);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/batching/pace.h"
 #include "core/batching/scheduled_task.h"
 
 namespace triad {
@@ -22,7 +23,7 @@ class ListModel {
     int64_t item = 0;
     std::vector<uint64_t> sharers;
   };
-  Taken TakeNext();
+  Taken TakeNext(Time now, const Pace& pace);
   void BeginStage(uint64_t id, const std::vector<ScheduledItem>& items);
   void DropItems(uint64_t id);
   void Leave(uint64_t id);
@@ -48,6 +49,11 @@ class ListModel {
   double Weight(const ScheduledTask& task) { return std::max(TasksLike(task), static_cast<double>(task.shares)); }
   // `task` gets something to take.
   void Activate(const ScheduledTask& task);
+  // The first of each class that has items left, by class: of those that are passed over, or of the others.
+  std::map<int, ScheduledTask*> FirstsOf(const FlowKey& key, bool is_passed_over);
+  double FlopBy(const ScheduledTask& task, Time now, const Pace& pace);  // that can be computed until it is due
+  double BegunLike(const ScheduledTask& task);                           // flop, of its flow and size class
+  void PassOverLate(const FlowKey& key, Time now, const Pace& pace);
 
   const ListBudget budget_;
   std::map<uint64_t, ScheduledTask> tasks_;  // by id

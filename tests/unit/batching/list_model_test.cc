@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "tests/unit/batching/list_bench.h"
@@ -28,6 +29,7 @@ class ListModelTest : public ::testing::TestWithParam<uint32_t> {
       spec.tokens /= 8;
       spec.later_flop = random_() % 300;
     }
+    if (random_() % 2 == 0) spec.due = now_ + std::chrono::milliseconds(random_() % 1000);
     ScheduledTask& task = bench_.Make(spec);
     model_.Enqueue(task);
     bench_.list.Enqueue(task);
@@ -35,8 +37,9 @@ class ListModelTest : public ::testing::TestWithParam<uint32_t> {
   }
 
   void Take() {
-    const std::optional<TakenItem> taken = bench_.Take();
-    const ListModel::Taken expected = model_.TakeNext();
+    now_ += std::chrono::milliseconds(random_() % 50);
+    const std::optional<TakenItem> taken = bench_.Take(now_, kPace);
+    const ListModel::Taken expected = model_.TakeNext(now_, kPace);
     ASSERT_EQ(taken ? taken->task->id : 0, expected.id);
     if (!taken) return;
     ASSERT_EQ(taken->item.item, expected.item);
@@ -45,8 +48,9 @@ class ListModelTest : public ::testing::TestWithParam<uint32_t> {
     ASSERT_EQ(sharers, expected.sharers);
     for (const uint64_t id : sharers) led_by_[id] = taken->task->id;
     if (taken->task->has_items_left()) return;
-    if (taken->task->flop_left > 0) {  // a stage for the rest
-      const std::vector<ScheduledItem> items(4, {.item = 0, .flop = taken->task->flop_left / 4});
+    if (taken->task->share_key != nullptr && made_.insert(taken->task->id).second) {  // the rest
+      const double flop = taken->task->is_passed_over ? taken->task->flop : taken->task->flop_left;
+      const std::vector<ScheduledItem> items(4, {.item = 0, .flop = flop / 4});
       model_.BeginStage(taken->task->id, items);
       bench_.list.BeginStage(*taken->task, items);
     } else {
@@ -84,11 +88,14 @@ class ListModelTest : public ::testing::TestWithParam<uint32_t> {
   }
 
   static constexpr ListBudget kBudget = {.max_tokens = 50, .max_flop = 600, .max_shared_tokens = 20};
+  static constexpr Pace kPace = {.usual_flop_per_second = 1000, .fastest_flop_per_second = 1000, .threads = 2};
   std::mt19937 random_{GetParam()};
+  Time now_;
   ListBench bench_{kBudget};
   ListModel model_{kBudget};
   std::map<uint64_t, ScheduledTask*> here_;
   std::map<uint64_t, uint64_t> led_by_;  // sharer to leader
+  std::set<uint64_t> made_;              // batches, by leader
 };
 
 TEST_P(ListModelTest, DoesWhatTheModelDoes) {

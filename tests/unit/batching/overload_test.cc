@@ -32,10 +32,12 @@ struct Scenario {
   bool is_shared = false;      // requests share batches of up to 64
   double huge_ratio = 0;       // of the requests are 40 times larger, with 10 times the time
   Duration deadline{};         // from arrival on
-  Duration reply{};            // of that, what the answer takes to be sent
+  Duration reply{};            // of that, what it was rounded up by, and what the answer takes to be sent
+  Duration weights{};          // a batch's, to be read by all threads: the estimates know nothing of it
   double noise_ratio = 0;      // an item's time is up to this much longer or shorter
   bool is_capricious = false;  // every other second the machine does half the work
-  double goodput_ratio = 0.9;  // to hold
+  double goodput_ratio = 0.9;  // at least; to hold
+  double late_ratio = 0.1;     // at most
 };
 
 // So that a failure names it.
@@ -89,7 +91,8 @@ class Simulation {
     const int items = scenario_.items * (is_huge ? 40 : 1);
     ListedSpec spec{.item_flop = std::vector<double>(static_cast<size_t>(items), flop / items), .tokens = 16};
     if (scenario_.is_shared) spec = {.item_flop = {0}, .tokens = 16, .key = &kLayerKeys[0], .later_flop = flop};
-    spec.deadline = now_ + time;
+    const Time deadline = now_ + time;
+    spec.due = deadline - AnswerReserve(time);
     ScheduledTask& task = bench_.Make(spec);
     if (!AdmitInTime(EstimateFinish(task, bench_.list, rate_.pace()), time).status.ok()) {
       ++outcome_.refused;
@@ -97,7 +100,8 @@ class Simulation {
     }
     ++accepted_;
     bench_.list.Enqueue(task);
-    waiting_.insert({task.deadline, &task});
+    waiting_.insert({deadline, &task});
+    deadlines_[&task] = deadline;
     outcome_.most_waiting = std::max(outcome_.most_waiting, static_cast<int64_t>(waiting_.size()));
   }
 
@@ -121,7 +125,9 @@ class Simulation {
       ++running_items_[taken->task];
       double pace = kFlopPerSecond * (1 + scenario_.noise_ratio * (static_cast<double>(random_() % 2001) / 1000 - 1));
       if (scenario_.is_capricious && now_.time_since_epoch() / seconds(1) % 2 == 1) pace /= 2;
-      const std::chrono::duration<double> time(taken->item.flop / pace);
+      const Duration weights = taken->task->share_key == nullptr ? Duration() : scenario_.weights;
+      const std::chrono::duration<double> time(
+          taken->item.flop / pace + std::chrono::duration<double>(weights * kPoolThreads).count() / scenario_.items);
       running_.insert({now_ + std::chrono::duration_cast<Duration>(time), {taken->task, taken->item.flop, now_}});
     }
   }
@@ -132,19 +138,22 @@ class Simulation {
     rate_.Add(ended.flop, now_ - ended.began);
     ScheduledTask& task = *ended.task;
     if (--running_items_.at(&task) > 0 || task.has_items_left()) return;
-    if (task.flop_left > 1) {  // the batch is made: now its work
-      const auto items = static_cast<size_t>(scenario_.items);
-      bench_.list.BeginStage(task, std::vector<ScheduledItem>(items, {.flop = task.flop_left / scenario_.items}));
-      return;
-    }
     std::vector<ScheduledTask*> group = groups_[&task];
     group.push_back(&task);
+    if (scenario_.is_shared && made_.insert(&task).second) {  // the batch is made: now its work
+      double flop = 0;
+      for (const ScheduledTask* member : group) flop += member->flop;
+      const auto items = static_cast<size_t>(scenario_.items);
+      bench_.list.BeginStage(task, std::vector<ScheduledItem>(items, {.flop = flop / scenario_.items}));
+      return;
+    }
     groups_.erase(&task);
     running_items_.erase(&task);
     for (ScheduledTask* member : group) {
-      const bool is_late = waiting_.erase({member->deadline, member}) == 0;  // and was counted
-      if (!is_late && now_ + scenario_.reply > member->deadline) ++outcome_.late_ratio;
-      if (!is_late && now_ + scenario_.reply <= member->deadline) outcome_.goodput_ratio += member->flop;
+      const Time deadline = deadlines_.at(member);
+      const bool is_late = waiting_.erase({deadline, member}) == 0;  // and was counted
+      if (!is_late && now_ + scenario_.reply > deadline) ++outcome_.late_ratio;
+      if (!is_late && now_ + scenario_.reply <= deadline) outcome_.goodput_ratio += member->flop;
       led_.erase(member);
       bench_.list.Leave(*member);
     }
@@ -159,6 +168,8 @@ class Simulation {
   std::map<ScheduledTask*, int> running_items_;
   std::map<ScheduledTask*, std::vector<ScheduledTask*>> groups_;  // by leader
   std::set<ScheduledTask*> led_;
+  std::set<ScheduledTask*> made_;  // batches, by leader
+  std::map<ScheduledTask*, Time> deadlines_;
   std::set<std::pair<Time, ScheduledTask*>> waiting_;  // for their end, whatever becomes of it
   int64_t accepted_ = 0;
   Outcome outcome_;
@@ -171,7 +182,8 @@ TEST_P(OverloadTest, WhatIsLetInIsDoneInTime) {
   const Outcome outcome = Simulation(scenario).Run();
   RecordProperty("outcome", std::to_string(outcome.goodput_ratio) + " in time, " + std::to_string(outcome.late_ratio) +
                                 " late, " + std::to_string(outcome.most_waiting) + " waiting");
-  EXPECT_GE(outcome.goodput_ratio, scenario.goodput_ratio) << outcome.late_ratio << " of those let in were late";
+  EXPECT_GE(outcome.goodput_ratio, scenario.goodput_ratio);
+  EXPECT_LE(outcome.late_ratio, scenario.late_ratio);
   EXPECT_GT(outcome.refused, 0);
 }
 
@@ -185,12 +197,13 @@ INSTANTIATE_TEST_SUITE_P(
                  .deadline = milliseconds(100),
                  .noise_ratio = 0.1,
                  .is_capricious = true,
-                 .goodput_ratio = 0.7},
+                 .goodput_ratio = 0.95},
         Scenario{.name = "CapriciousPatient",
                  .deadline = seconds(1),
                  .noise_ratio = 0.1,
                  .is_capricious = true,
-                 .goodput_ratio = 0.7},
+                 .goodput_ratio = 0.95,
+                 .late_ratio = 0.2},
         Scenario{.name = "Shared",
                  .items = 24,
                  .is_shared = true,
@@ -206,7 +219,31 @@ INSTANTIATE_TEST_SUITE_P(
                  .deadline = milliseconds(100),
                  .noise_ratio = 0.1,
                  .is_capricious = true,
-                 .goodput_ratio = 0.7},
+                 .goodput_ratio = 0.95},
+        Scenario{.name = "SharedOfLargeLayer",
+                 .items = 24,
+                 .is_shared = true,
+                 .deadline = milliseconds(200),
+                 .reply = milliseconds(5),
+                 .weights = milliseconds(5),
+                 .noise_ratio = 0.1},
+        Scenario{.name = "SharedOfLargeLayerPatient",
+                 .items = 24,
+                 .is_shared = true,
+                 .deadline = seconds(1),
+                 .reply = milliseconds(25),
+                 .weights = milliseconds(5),
+                 .noise_ratio = 0.1},
+        Scenario{.name = "SharedOfLargeLayerCapricious",
+                 .items = 24,
+                 .is_shared = true,
+                 .deadline = seconds(1),
+                 .reply = milliseconds(25),
+                 .weights = milliseconds(5),
+                 .noise_ratio = 0.1,
+                 .is_capricious = true,
+                 .goodput_ratio = 0.8,
+                 .late_ratio = 0.25},
         Scenario{.name = "Mixed",
                  .huge_ratio = 0.02,
                  .deadline = milliseconds(100),
