@@ -197,7 +197,7 @@ absl::Status Bench::RunSearch(const Notice& notice, BenchReport& report) const {
   while (const std::optional<double> rate = search.next()) {
     auto level = RunLevel(ConstantRate(*rate, config_.duration), notice);
     if (!level.ok()) return level.status();
-    if (level->end != RunEnd::kComplete) {
+    if (level->end != RunEnd::kComplete || stop_.stop_requested()) {
       report.levels.push_back(*std::move(level));
       break;
     }
@@ -227,7 +227,7 @@ absl::StatusOr<BenchReport> Bench::Run(const Notice& notice, std::stop_token sto
     auto done = RunLevel(level, notice);
     if (!done.ok()) return done.status();
     report.levels.push_back(*std::move(done));
-    if (report.levels.back().end != RunEnd::kComplete) break;
+    if (report.levels.back().end != RunEnd::kComplete || stop_.stop_requested()) break;
   }
   return report;
 }

@@ -124,6 +124,7 @@ std::pair<RunResult, CheckReport> Totals(const BenchReport& report) {
     check.right += level.check.right;
     check.wrong += level.check.wrong;
     check.unchecked += level.check.unchecked;
+    check.interrupted += level.check.interrupted;
     check.largest_excess = std::max(check.largest_excess, level.check.largest_excess);
   }
   return total;
@@ -190,6 +191,7 @@ Json LevelJson(const LevelReport& level, const std::optional<ServiceLevel>& slo)
   json["check"] = {{"right", level.check.right},
                    {"wrong", level.check.wrong},
                    {"unchecked", level.check.unchecked},
+                   {"interrupted", level.check.interrupted},
                    {"largest_excess", level.check.largest_excess},
                    {"first_wrong", level.check.first_wrong},
                    {"why_unchecked", level.check.why_unchecked}};
@@ -219,8 +221,9 @@ absl::Status Verdict(const BenchReport& report) {
     return absl::DataLossError(absl::StrCat(check.wrong, " sampled answers are wrong; the first: ", check.first_wrong));
   }
   for (const LevelReport& level : report.levels) {
-    if (level.end == RunEnd::kInterrupted) {
-      return absl::CancelledError("interrupted; the report is of what had been answered");
+    if (level.end == RunEnd::kInterrupted || level.check.interrupted > 0) {
+      return absl::CancelledError(absl::StrCat("interrupted; the report is of what had been answered, and ",
+                                               check.interrupted, " sampled answers were left unchecked"));
     }
     if (level.end == RunEnd::kRefused) {
       return FirstError(level.result, "ended early: every request was refused, and would be another time");

@@ -86,16 +86,23 @@ void CheckForward(const SampledAnswer& answer, const RequestBuilder& builder, co
 
 CheckReport CheckAnswers(const std::vector<SampledAnswer>& answers, const RequestBuilder& builder,
                          const std::vector<client::Client>& clients, std::stop_token stop) {
-  const client::CallOptions options{.cancel = std::move(stop)};
+  const client::CallOptions options{.cancel = stop};
   CheckReport report;
   for (const SampledAnswer& answer : answers) {
+    if (stop.stop_requested()) break;
+    const int64_t unchecked_before = report.unchecked;
     const client::Client& client = clients[answer.target];
     if (builder.workload().kind == Workload::Kind::kAttend) {
       CheckAttend(answer, builder, client, options, report);
     } else {
       CheckForward(answer, builder, client, options, report);
     }
+    if (stop.stop_requested()) report.interrupted += report.unchecked - unchecked_before;
   }
+  const int64_t left = static_cast<int64_t>(answers.size()) - report.right - report.wrong - report.unchecked;
+  if (left > 0) report.why_unchecked = "interrupted";
+  report.unchecked += left;
+  report.interrupted += left;
   return report;
 }
 

@@ -163,6 +163,16 @@ TEST(VerdictTest, AnInterruptFailsWhateverElseIsMissing) {
   EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kCancelled);
 }
 
+TEST(VerdictTest, AnInterruptedCheckFailsAndSaysWhatIsLeft) {
+  BenchReport report = Report({Level("rate 100/s"), Level("rate 200/s")});
+  report.levels[1].check.unchecked = 5;
+  EXPECT_EQ(Verdict(report), absl::OkStatus());
+  report.levels[1].check.interrupted = 3;
+  EXPECT_EQ(Verdict(report).code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(std::string(Verdict(report).message()), HasSubstr("3 sampled answers were left unchecked"));
+  EXPECT_EQ(ReportJson(report)["levels"][1]["check"]["interrupted"], 3);
+}
+
 TEST(VerdictTest, RefusalsForGoodFailWithTheServersMessage) {
   BenchReport report = Report({Level("rate 100/s"), LevelReport{.label = "rate 200/s", .end = RunEnd::kRefused}});
   report.levels[1].result.codes[static_cast<size_t>(absl::StatusCode::kNotFound)] = {.count = 10,

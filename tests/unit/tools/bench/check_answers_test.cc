@@ -1,6 +1,7 @@
 #include "client/tools/bench/check_answers.h"
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,36 @@ TEST_F(CheckAnswersTest, TheReferencesWorkIsBoundedByTheServersLimit) {
 TEST_F(CheckAnswersTest, AServerThatDoesNotAnswerLeavesItUnchecked) {
   server_->failure = absl::UnavailableError("gone");
   EXPECT_EQ(Check({}, Output(0)).unchecked, 1);
+}
+
+// Answers one reference with zeros. The second call is stopped while it is under way.
+class StoppingConnection final : public client::Connection {
+ public:
+  absl::StatusOr<client::ServerInfo> GetServerInfo(const client::CallOptions&) override { return info; }
+  absl::StatusOr<client::AttendResponse> Attend(const client::AttendRequest& request,
+                                                const client::CallOptions& options) override {
+    if (++calls == 2) stop.request_stop();
+    if (options.cancel.stop_requested()) return absl::CancelledError("cancelled by the caller");
+    return client::AttendResponse{.output = Output(0, request.query.shape)};
+  }
+
+  client::ServerInfo info;
+  int calls = 0;
+  std::stop_source stop;
+};
+
+TEST_F(CheckAnswersTest, AStopLeavesTheRest) {
+  const auto server = std::make_shared<StoppingConnection>();
+  server->info = server_->info;
+  std::vector<SampledAnswer> answers(4);
+  for (SampledAnswer& answer : answers) answer = {.request = kHundred, .output = Output(0)};
+  const CheckReport report =
+      CheckAnswers(answers, *RequestBuilder::Create({}, kHundred), {client::Client(server)}, server->stop.get_token());
+  EXPECT_EQ(report.right, 1);
+  EXPECT_EQ(report.unchecked, 3);
+  EXPECT_EQ(report.interrupted, 3) << "the one under way, and two that were not asked";
+  EXPECT_EQ(report.why_unchecked, "interrupted");
+  EXPECT_EQ(server->calls, 2);
 }
 
 TEST_F(CheckAnswersTest, AForwardIsComparedByteForByteWithItselfAlone) {
