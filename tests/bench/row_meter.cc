@@ -18,11 +18,14 @@ constexpr double kPatience = 2;  // times the wanted seconds, thrown away, befor
 
 }  // namespace
 
-RowMeter::RowMeter(const BenchOptions& options, MachineLimit limit)
+MeterMachine RealMachine() { return {.probe_cores = ProbeCores, .run_on_threads = RunOnThreads}; }
+
+RowMeter::RowMeter(const BenchOptions& options, MachineLimit limit, MeterMachine machine)
     : options_(options),
       limit_(std::move(limit)),
+      machine_(std::move(machine)),
       largest_(limit_.names.size()),
-      cores_before_(ProbeCores(std::max(2, options.threads))),
+      cores_before_(machine_.probe_cores(std::max(2, options.threads))),
       least_cores_(cores_before_) {}
 
 bool RowMeter::WantsCall() {
@@ -32,7 +35,7 @@ bool RowMeter::WantsCall() {
 }
 
 void RowMeter::Settle() {
-  const double cores_after = ProbeCores(std::max(2, options_.threads));
+  const double cores_after = machine_.probe_cores(std::max(2, options_.threads));
   const bool counts = options_.threads == 1 || std::min(cores_before_, cores_after) >= CoresNeeded(options_.threads);
   if (counts) {
     kept_seconds_ += pending_seconds_;
@@ -53,7 +56,7 @@ void RowMeter::Run(absl::Span<const double> work, const RunItem& run) {
     size_t last = first;
     while (last < work.size() && (last == first || piece_work_ < limit_.piece_work)) piece_work_ += work[last++];
     std::atomic<size_t> next{first};
-    piece_seconds_ += RunOnThreads(options_.threads, [&](int thread) {
+    piece_seconds_ += machine_.run_on_threads(options_.threads, [&](int thread) {
       for (size_t item = next++; item < last; item = next++) run(item, thread);
     });
     if (piece_work_ >= limit_.piece_work) ClosePiece();

@@ -23,6 +23,13 @@
 
 namespace triad {
 
+// What a meter asks of the machine, as ProbeCores and RunOnThreads answer it. A test plays it.
+struct MeterMachine {
+  std::function<double(int threads)> probe_cores;
+  std::function<double(int threads, const std::function<void(int thread)>& work)> run_on_threads;
+};
+MeterMachine RealMachine();
+
 //   RowMeter meter(options, FmaLimit(options.threads));
 //   while (meter.WantsCall()) {
 //     meter.Run(work_of_items, run_item);
@@ -38,7 +45,7 @@ class RowMeter {
   // Computes item `item` on thread `thread`, of options.threads.
   using RunItem = std::function<void(size_t item, int thread)>;
 
-  RowMeter(const BenchOptions& options, MachineLimit limit);
+  RowMeter(const BenchOptions& options, MachineLimit limit, MeterMachine machine = RealMachine());
 
   // Whether another call is to be measured.
   bool WantsCall();
@@ -73,6 +80,7 @@ class RowMeter {
 
   const BenchOptions options_;
   const MachineLimit limit_;
+  const MeterMachine machine_;
   std::vector<double> largest_;  // limits
   double cores_before_ = 0;      // at the last probe
   double least_cores_ = 0;       // of all probes
