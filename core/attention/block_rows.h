@@ -41,6 +41,9 @@ class BlockReader {
   // packed to f32, aligned. What it returns is valid until the next call.
   BlockRows Read(KeyRange keys, ReadValues values);
 
+  // Whether Read of `keys` packs values that are read as they are.
+  bool PacksValues(KeyRange keys) const { return in_place_ != InPlace::kAll && !StaysInPlace(SourceOf(keys).values); }
+
   // Where keys and values [keys.begin, keys.end) lie, which is not in pieces.
   BlockRows SourceOf(KeyRange keys) const;
 

@@ -3,6 +3,7 @@
 #include "core/attention/fused_attention.h"
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "core/attention/fused_geometry.h"
@@ -19,14 +20,20 @@ constexpr int64_t kWidestPlacedRow = 32768;
 
 std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) const {
   std::vector<WorkItem> whole;
-  for (const WorkItem& item :
-       PlanItems(problem, kFusedItems, [&](const WorkItem& item) { return FusedFlopOf(problem, item, shape_); })) {
+  for (const WorkItem& item : PlanItems(problem, FusedItemsOf(problem),
+                                        [&](const WorkItem& item) { return FusedFlopOf(problem, item, shape_); })) {
     if (!whole.empty() && ReadsBeside(problem, whole.back(), item)) {
       ++whole.back().kv_heads;
       whole.back().flop += item.flop;
     } else {
       whole.push_back(item);
     }
+  }
+  if (!TokensLieApart(problem)) {
+    // Head by head, so that keys and values are read again soon. Heads that lie beside each other share pages instead.
+    std::stable_sort(whole.begin(), whole.end(), [](const WorkItem& a, const WorkItem& b) {
+      return std::tie(a.sequence, a.kv_head) < std::tie(b.sequence, b.kv_head);
+    });
   }
   std::vector<WorkItem> items;
   items.reserve(whole.size());

@@ -20,6 +20,14 @@ int64_t PartKeys(const AttentionProblem& problem, const WorkItem& item) {
 
 }  // namespace
 
+ItemRowsRule FusedItemsOf(const AttentionProblem& problem) {
+  ItemRowsRule rule = kFusedItems;
+  const bool has_chunks = std::any_of(problem.sequences.begin(), problem.sequences.end(),
+                                      [](const Sequence& sequence) { return sequence.key_length > kFusedKeyChunk; });
+  if (TokensLieApart(problem) && !has_chunks) rule.flop = kStridedItemFlop;
+  return rule;
+}
+
 std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
   const int64_t units = CeilDiv(rows, shape.unit);
   const int64_t count = CeilDiv(units, shape.most_units);

@@ -23,7 +23,8 @@ bool EndsChunk(int64_t end, KeyRange keys) {
   return ChunkOf(keys.begin) != ChunkOf(keys.end - 1) && (end == keys.end || end % kFusedKeyChunk == 0);
 }
 
-constexpr int64_t kMostAhead = 3 + 3 * 48;  // keys, values, queries; bias, keep and output of every row of a strip
+// Keys and values of the first block and of the next, queries; bias, keep and output of every row of a strip.
+constexpr int64_t kMostAhead = 5 + 3 * 48;
 
 }  // namespace
 
@@ -132,8 +133,10 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
     return Intersection({.begin = first, .end = first + kFusedKeyBlock}, keys_of_run);
   };
   const int64_t first_block = keys_of_run.begin / kFusedKeyBlock * kFusedKeyBlock;
+  ahead_.Clear();
   ListBlock(block_at(first_block));
-  ahead_.Fetch(ahead_.lines());
+  // The first rows wait for keys, and values come while those are multiplied; but what is packed is read before.
+  ahead_.Fetch(reader_.PacksValues(block_at(first_block)) ? ahead_.lines() : ahead_.lines() / 2);
   rows_.ForgetNonFiniteValues();
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
   const auto parts = static_cast<int64_t>(groups_.size());
@@ -158,6 +161,7 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
         groups_[0]->ListReads(next, ahead_);
       }
       group.AddBlock(part, seen, ahead_);
+      ahead_.Clear();
     }
     if (EndsChunk(keys.end, keys_of_run)) EndChunk();
   }
@@ -165,7 +169,6 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
 }
 
 void FusedItem::ListBlock(KeyRange keys) {
-  ahead_.Clear();
   if (has_few_rows()) return;  // which look ahead themselves
   const BlockRows block = reader_.SourceOf(keys);
   ahead_.Add(block.keys);

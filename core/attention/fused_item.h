@@ -36,7 +36,7 @@ class FusedItem {
   // False: values were met that are too large to be summed as they are.
   bool RunBlocks(KeyRange keys, ReadValues values);
   bool IsFinite() const;
-  // Makes these keys and values, which come next, what is to be fetched.
+  // Adds these keys and values, which come next, to what is to be fetched.
   void ListBlock(KeyRange keys);
 
   const WorkItem& item_;

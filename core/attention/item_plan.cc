@@ -14,9 +14,9 @@ RowPlace PlaceOfRow(const AttentionProblem& problem, const WorkItem& item, int64
     kv_head += row / item.rows_of_head();
     row %= item.rows_of_head();
   }
-  const int64_t group = problem.group();
   const int64_t folded = item.row_begin + row;
-  if (group == 1) return {.query = folded, .head = kv_head};
+  if (problem.heads == problem.kv_heads) return {.query = folded, .head = kv_head};
+  const int64_t group = problem.group();
   return {.query = folded / group, .head = kv_head * group + folded % group};
 }
 

@@ -44,6 +44,19 @@ TEST(FusedGeometryTest, ItemsAreShorterTheMoreKeysTheyMeet) {
   EXPECT_EQ(RowsPerItem(problem, {.key_length = 1 << 20}, kFusedItems), kFusedItems.step);
 }
 
+TEST(FusedGeometryTest, ItemsHaveTwiceTheWorkWhereTokensLieApartAndKeysAreOneChunk) {
+  AttentionProblem problem;
+  problem.qk_head_dim = problem.v_head_dim = 64;
+  problem.sequences = {{.key_length = 2048}, {.key_length = kFusedKeyChunk}};
+  problem.key.token_stride = 64;
+  EXPECT_EQ(FusedItemsOf(problem).flop, kFusedItems.flop);
+  problem.key.token_stride = 8 * 64;
+  EXPECT_EQ(FusedItemsOf(problem).flop, kStridedItemFlop);
+  EXPECT_EQ(RowsPerItem(problem, problem.sequences[0], FusedItemsOf(problem)), 384);
+  problem.sequences[1].key_length = kFusedKeyChunk + 1;
+  EXPECT_EQ(FusedItemsOf(problem).flop, kFusedItems.flop);
+}
+
 TEST(FusedGeometryTest, ExecutedWorkIsThatOfTheStripsAndTheKeysTheySee) {
   AttentionProblem problem;
   problem.qk_head_dim = 64;
