@@ -26,20 +26,44 @@ struct AttendMessages {
   v1::AttendResponse response;
 };
 
-// A message's slices, for as long as anyone reads them.
-class HeldSlices {
+// A message in gRPC's memory, for as long as anyone reads it.
+class ReceivedMessage {
  public:
-  // `bytes` are held already.
-  HeldSlices(std::vector<grpc::Slice> slices, int64_t bytes, HeldBytes& held)
-      : slices_(std::move(slices)), bytes_(bytes), held_(held) {}
-  ~HeldSlices() { held_.LetGo(bytes_); }
-  HeldSlices(const HeldSlices&) = delete;
-  HeldSlices& operator=(const HeldSlices&) = delete;
+  // Takes it from `bytes`.
+  explicit ReceivedMessage(grpc::ByteBuffer& bytes) {
+    bytes_.Swap(&bytes);
+    if (!bytes_.Valid() || !bytes_.Dump(&slices_).ok()) return;
+    is_whole_ = true;
+    for (const grpc::Slice& slice : slices_) {
+      wire_.Add(reinterpret_cast<const std::byte*>(slice.begin()), static_cast<int64_t>(slice.size()));
+    }
+  }
+  ~ReceivedMessage() {
+    if (held_ != nullptr) held_->LetGo(wire_.size());
+  }
+  ReceivedMessage(const ReceivedMessage&) = delete;
+  ReceivedMessage& operator=(const ReceivedMessage&) = delete;
+
+  // False: none came, or its end did not.
+  bool is_whole() const { return is_whole_; }
+  const Pieces& wire() const { return wire_; }
+  int64_t slices() const { return static_cast<int64_t>(slices_.size()); }
+
+  // Once. True: it counts among `held` as long as it is here.
+  bool TryHold(HeldBytes& held) {
+    if (!held.TryHold(wire_.size())) return false;
+    held_ = &held;
+    return true;
+  }
 
  private:
-  const std::vector<grpc::Slice> slices_;
-  const int64_t bytes_;
-  HeldBytes& held_;
+  // Destroyed after the slices, so that it is what gives their memory back. A slice must not, except within gRPC: when
+  // the quota is used up, that wakes what waits for memory, which crashes elsewhere (gRPC 1.51).
+  grpc::ByteBuffer bytes_;
+  std::vector<grpc::Slice> slices_;
+  Pieces wire_;
+  bool is_whole_ = false;
+  HeldBytes* held_ = nullptr;
 };
 
 class AttendCall final : private AttendMessages, public TaskCall<v1::AttendRequest, v1::AttendResponse> {
@@ -57,22 +81,19 @@ class AttendCall final : private AttendMessages, public TaskCall<v1::AttendReque
  private:
   absl::Status Decode(KeyValuePieces& pieces) {
     if (absl::Status status = CheckOpen(context_); !status.ok()) return status;
-    std::vector<grpc::Slice> slices;
-    // Not valid: there was no message, or no memory to receive it.
-    if (raw_.request.Valid() && !raw_.request.Dump(&slices).ok()) slices.clear();
-    raw_.request.Clear();
-    Pieces wire;
-    for (const grpc::Slice& slice : slices) {
-      wire.Add(reinterpret_cast<const std::byte*>(slice.begin()), static_cast<int64_t>(slice.size()));
+    const auto received = std::make_shared<ReceivedMessage>(raw_.request);
+    if (!received->is_whole()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the message must be a ", AttendMessages::request.GetTypeName(), "; none came whole"));
     }
-    request_bytes_ = wire.size();
-    const bool may_stay = request_bytes_ >= std::max(kLeastInPlace, kLeastPiece * static_cast<int64_t>(slices.size()));
-    if (!may_stay || !context_.held_bytes.TryHold(request_bytes_)) {
-      return ParseAttend(wire, AttendMessages::request) ? absl::OkStatus() : NoMessage();
+    request_bytes_ = received->wire().size();
+    const bool may_stay = request_bytes_ >= std::max(kLeastInPlace, kLeastPiece * received->slices());
+    if (!may_stay || !received->TryHold(context_.held_bytes)) {
+      return ParseAttend(received->wire(), AttendMessages::request) ? absl::OkStatus() : NoMessage();
     }
-    pieces.memory = std::make_shared<HeldSlices>(std::move(slices), request_bytes_, context_.held_bytes);
+    pieces.memory = received;
     pieces.held_bytes = request_bytes_;
-    return ReadAttend(wire, AttendMessages::request, pieces) ? absl::OkStatus() : NoMessage();
+    return ReadAttend(received->wire(), AttendMessages::request, pieces) ? absl::OkStatus() : NoMessage();
   }
 
   absl::Status NoMessage() const {

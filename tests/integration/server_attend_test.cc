@@ -1,8 +1,10 @@
 // Attend through a real channel: answers, and what is refused. Every refusal is followed by a good request.
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -225,7 +227,9 @@ TEST_F(ServerAttendTest, RefusesBytesThatAreNoMessage) {
   }
   RawCall none(channel_, kAttendMethod);
   none.WritesDone();
-  EXPECT_FALSE(none.Finish().ok());
+  const grpc::Status status = none.Finish();
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("none came whole"));
 }
 
 // What an item of a stream is answered with, which comes decoded by gRPC.
@@ -287,6 +291,46 @@ TEST_F(ServerAttendTest, AnswersALargeRequestWithoutRoomToHoldIt) {
   v1::AttendResponse copied;
   ASSERT_TRUE(tight.NewStub()->Attend(&context, request, &copied).ok());
   EXPECT_EQ(copied.output().data(), response_.output().data());
+}
+
+// One of many calls at once, on a connection of its own.
+struct AttendAtOnce {
+  std::shared_ptr<grpc::Channel> channel;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::AttendResponse>> reader;
+  v1::AttendResponse response;
+  grpc::Status status;
+};
+
+// gRPC makes room by ending calls and connections, whenever memory comes back, on whatever thread it does.
+TEST_F(ServerAttendTest, LivesThroughMoreRequestsThanGrpcHasMemoryFor) {
+  ServerOptions options = TestServerOptions();
+  options.max_message_bytes = int64_t{8} << 20;
+  v1::AttendRequest request;  // of 4 MiB
+  *request.mutable_query() = ZeroTensor({1, 1, 8, 64});
+  *request.mutable_key() = ZeroTensor({1, 1024, 8, 64});
+  *request.mutable_value() = ZeroTensor({1, 1024, 8, 64});
+  for (const int64_t messages : {1, 4}) {  // without room to hold any, and with
+    options.grpc_memory_bytes = messages * options.max_message_bytes;
+    TestServer tight(options);
+    grpc::CompletionQueue queue;
+    std::vector<AttendAtOnce> calls(100);
+    for (AttendAtOnce& call : calls) {
+      call.channel = tight.NewChannel();
+      call.context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+      call.reader = v1::AttentionService::NewStub(call.channel)->AsyncAttend(&call.context, request, &queue);
+      call.reader->Finish(&call.response, &call.status, &call);
+    }
+    for (size_t i = 0; i < calls.size(); ++i) {
+      void* call = nullptr;
+      bool is_ok = false;
+      ASSERT_TRUE(queue.Next(&call, &is_ok));
+      static_cast<AttendAtOnce*>(call)->channel.reset();
+    }
+    bool is_answered = false;  // not at once: gRPC may still be ending connections
+    for (int tries = 0; tries < 1000 && !is_answered; ++tries) is_answered = CallSmallAttend(tight.NewChannel()).ok();
+    EXPECT_TRUE(is_answered);
+  }
 }
 
 TEST_F(ServerAttendTest, RefusesCompressedMessages) {
