@@ -115,7 +115,7 @@ void AttendTask::Finish(absl::Status status, const TaskTimes& times) {
     effort.flop_needed = FlopNeeded(problem_);
     SetTimings(effort, clock_.Now() - job_.received, *job_.response.mutable_timings());
   }
-  job_.pieces.reset();  // gRPC's, and perhaps gone with the call
+  job_.pieces.reset();  // gRPC's memory, held no longer than it is read
   // Last: the request and the response may be gone when it returns.
   job_.done(std::move(status), effort);
 }

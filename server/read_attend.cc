@@ -63,8 +63,7 @@ class Splitter {
       StringOutputStream string(&rest_);
       CodedOutputStream rest(&string);
       while (const uint32_t tag = in_.ReadTag()) {
-        if (!(IsTensor(tag) ? CopyTensor(tag, rest) : WireFormatLite::SkipField(&in_, tag, &rest))) return false;
-        if (rest.ByteCount() > kMostRest) return false;
+        if (!(IsTensor(tag) ? CopyTensor(tag, rest) : CopyField(tag, rest))) return false;
       }
     }
     return in_.ConsumedEntireMessage() && static_cast<int64_t>(rest_.size()) + left_out_ == wire_.size();
@@ -92,12 +91,19 @@ class Splitter {
     }
   }
 
+  bool CopyField(uint32_t tag, CodedOutputStream& rest) {
+    const CodedInputStream::Limit outer = in_.PushLimit(kMostRest);
+    if (!WireFormatLite::SkipField(&in_, tag, &rest) || rest.ByteCount() > kMostRest) return false;
+    in_.PopLimit(outer);
+    return true;
+  }
+
   bool CopyTensor(uint32_t tag, CodedOutputStream& rest) {
-    uint32_t bytes = 0;
-    if (!ReadLength(bytes)) return false;
+    int bytes = 0;
+    if (!in_.ReadVarintSizeAsInt(&bytes)) return false;
     const auto [place, is_first] = data_.try_emplace(WireFormatLite::GetTagFieldNumber(tag));
     if (!is_first) return false;
-    const CodedInputStream::Limit outer = in_.PushLimit(static_cast<int>(bytes));
+    const CodedInputStream::Limit outer = in_.PushLimit(bytes);
     std::string fields;
     if (!CopyTensorFields(fields, place->second) || in_.BytesUntilLimit() != 0) return false;
     in_.PopLimit(outer);
@@ -105,7 +111,7 @@ class Splitter {
     rest.WriteTag(tag);
     rest.WriteVarint32(fields_bytes);
     rest.WriteString(fields);
-    left_out_ += static_cast<int64_t>(CodedOutputStream::VarintSize32(bytes)) -
+    left_out_ += static_cast<int64_t>(CodedOutputStream::VarintSize32(static_cast<uint32_t>(bytes))) -
                  static_cast<int64_t>(CodedOutputStream::VarintSize32(fields_bytes));
     return true;
   }
@@ -119,21 +125,18 @@ class Splitter {
     bool has_data = false;
     while (const uint32_t tag = in_.ReadTag()) {
       if (tag != kDataTag) {
-        if (!WireFormatLite::SkipField(&in_, tag, &rest) || rest.ByteCount() > kMostRest) return false;
+        if (!CopyField(tag, rest)) return false;
         continue;
       }
-      uint32_t bytes = 0;
-      if (std::exchange(has_data, true) || !ReadLength(bytes)) return false;
+      int bytes = 0;
+      if (std::exchange(has_data, true) || !in_.ReadVarintSizeAsInt(&bytes)) return false;
       data = {.begin = in_.CurrentPosition(), .count = bytes};
-      if (!in_.Skip(static_cast<int>(bytes))) return false;
-      left_out_ += static_cast<int64_t>(CodedOutputStream::VarintSize32(tag) + CodedOutputStream::VarintSize32(bytes)) +
+      if (!in_.Skip(bytes)) return false;
+      left_out_ += static_cast<int64_t>(CodedOutputStream::VarintSize32(tag) +
+                                        CodedOutputStream::VarintSize32(static_cast<uint32_t>(bytes))) +
                    data.count;
     }
     return true;
-  }
-
-  bool ReadLength(uint32_t& bytes) {
-    return in_.ReadVarint32(&bytes) && bytes <= static_cast<uint32_t>(std::numeric_limits<int>::max());
   }
 
   const Pieces& wire_;

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 namespace triad {
-
 namespace {
 
 // Sum over i in [0, count) of min(max(i + shift, 0), ceiling), in closed form.

@@ -112,6 +112,8 @@ TEST(ReadAttendTest, WhateverTheBytesAreTheGeneratedParserIsRight) {
       EXPECT_TRUE(ReadsAsParsed(wires[i], piece_bytes)) << "wire " << i << " in pieces of " << piece_bytes;
     }
   }
+  const std::string large = std::string("\x9a\x06\x80\x80\x80\x01") + std::string(2 << 20, 'x');  // an unknown field
+  EXPECT_TRUE(ReadsAsParsed(large + full, /*piece_bytes=*/65536));
   for (size_t end = 0; end < full.size(); ++end) {
     EXPECT_TRUE(ReadsAsParsed(full.substr(0, end), /*piece_bytes=*/7)) << "cut at " << end;
   }
