@@ -3,7 +3,6 @@
 #include "core/attention/fused_attention.h"
 
 #include <algorithm>
-#include <tuple>
 #include <vector>
 
 #include "core/attention/fused_geometry.h"
@@ -28,12 +27,6 @@ std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) cons
     } else {
       whole.push_back(item);
     }
-  }
-  if (!TokensLieApart(problem)) {
-    // Head by head, so that keys and values are read again soon. Heads that lie beside each other share pages instead.
-    std::stable_sort(whole.begin(), whole.end(), [](const WorkItem& a, const WorkItem& b) {
-      return std::tie(a.sequence, a.kv_head) < std::tie(b.sequence, b.kv_head);
-    });
   }
   std::vector<WorkItem> items;
   items.reserve(whole.size());

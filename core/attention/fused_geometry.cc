@@ -22,6 +22,8 @@ int64_t PartKeys(const AttentionProblem& problem, const WorkItem& item) {
 
 ItemRowsRule FusedItemsOf(const AttentionProblem& problem) {
   ItemRowsRule rule = kFusedItems;
+  // So that keys and values are read again soon. Heads that lie beside each other share pages instead.
+  rule.head_by_head = !TokensLieApart(problem);
   const bool has_chunks = std::any_of(problem.sequences.begin(), problem.sequences.end(),
                                       [](const Sequence& sequence) { return sequence.key_length > kFusedKeyChunk; });
   if (TokensLieApart(problem) && !has_chunks) rule.flop = kStridedItemFlop;
@@ -60,8 +62,7 @@ bool ReadsBeside(const AttentionProblem& problem, const WorkItem& item, const Wo
   const bool is_next_head = next.sequence == item.sequence && next.row_begin == item.row_begin &&
                             next.kv_head == item.kv_head + item.kv_heads;
   const bool are_together = problem.key.head_stride == problem.qk_head_dim &&
-                            problem.value.head_stride == problem.v_head_dim &&
-                            problem.key.token_stride > problem.qk_head_dim;
+                            problem.value.head_stride == problem.v_head_dim && TokensLieApart(problem);
   return is_next_head && are_together && item.rows_of_head() <= kFewRows && item.kv_heads < kMostHeadsTogether;
 }
 

@@ -1,6 +1,7 @@
 #include "core/attention/item_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/attention/key_range.h"
 #include "core/base/dims.h"
@@ -41,10 +42,24 @@ std::vector<WorkItem> PlanItems(const AttentionProblem& problem, const ItemRowsR
   for (size_t s = 0; s < problem.sequences.size(); ++s) {
     const int64_t rows = problem.sequences[s].q_len * problem.group();
     const int64_t item_rows = RowsPerItem(problem, problem.sequences[s], rule);
+    std::vector<WorkItem> of_head;
     for (int64_t row = 0; row < rows; row += item_rows) {
-      WorkItem item{.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + item_rows, rows)};
-      item.flop = flop_of(item);
-      for (item.kv_head = 0; item.kv_head < problem.kv_heads; ++item.kv_head) items.push_back(item);
+      of_head.push_back(
+          {.sequence = static_cast<int64_t>(s), .row_begin = row, .row_end = std::min(row + item_rows, rows)});
+      of_head.back().flop = flop_of(of_head.back());
+    }
+    const auto add = [&](WorkItem item, int64_t kv_head) {
+      item.kv_head = kv_head;
+      items.push_back(std::move(item));
+    };
+    if (rule.head_by_head) {
+      for (int64_t kv_head = 0; kv_head < problem.kv_heads; ++kv_head) {
+        for (const WorkItem& item : of_head) add(item, kv_head);
+      }
+    } else {
+      for (const WorkItem& item : of_head) {
+        for (int64_t kv_head = 0; kv_head < problem.kv_heads; ++kv_head) add(item, kv_head);
+      }
     }
   }
   return items;

@@ -29,6 +29,7 @@ struct ItemRowsRule {
   int64_t most = 1;
   double flop = kItemFlop;
   int64_t most_keys = AttentionProblem::kUnbounded;  // that an item meets at once
+  bool head_by_head = false;                         // a kv head's items follow each other; else the same rows' do
 };
 int64_t RowsPerItem(const AttentionProblem& problem, const Sequence& sequence, const ItemRowsRule& rule);
 

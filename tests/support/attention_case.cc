@@ -8,6 +8,7 @@
 #include "core/attention/validate_attention.h"
 #include "core/base/check.h"
 #include "gtest/gtest.h"
+#include "tests/support/cut_pieces.h"
 
 namespace triad {
 namespace {
@@ -190,27 +191,11 @@ Answer AttentionCase::Collect() const {
 
 namespace {
 
-// Copies of the keys or values of a problem, in pieces of all sizes, each in memory of its own.
-class CutRows {
- public:
-  CutRows(const TensorView& whole, std::mt19937_64& random) {
-    const int64_t bytes = ByteCount(whole.dtype, whole.shape);
-    for (int64_t begin = 0, count = 0; begin < bytes; begin += count) {
-      count = std::min(bytes - begin, 1 + static_cast<int64_t>(random() % (uint64_t{1} << (random() % 13))));
-      memory_.emplace_back(whole.data + begin, whole.data + begin + count);
-      pieces_.Add(memory_.back().data(), count);
-    }
-  }
-
-  void Replace(HeadRows& rows) const {
-    rows.data = nullptr;
-    rows.pieces = &pieces_;
-  }
-
- private:
-  std::vector<std::vector<std::byte>> memory_;
-  Pieces pieces_;
-};
+// A copy of the keys or values of a problem, in pieces of all sizes.
+CutPieces Cut(const TensorView& whole, std::mt19937_64& random) {
+  return CutPieces(whole.data, ByteCount(whole.dtype, whole.shape),
+                   [&] { return 1 + static_cast<int64_t>(random() % (uint64_t{1} << (random() % 13))); });
+}
 
 Answer Run(const AttentionKernel& kernel, const AttentionProblem& problem, const AttentionCase& attention_case) {
   Scratch scratch;
@@ -227,11 +212,12 @@ Answer RunContent(const AttentionKernel& kernel, const AttentionContent& content
   const Answer answer = Run(kernel, attention_case.problem(), attention_case);
   if (!kernel.ReadsPieces(attention_case.problem())) return answer;
   std::mt19937_64 random(20261130);
-  const CutRows keys(attention_case.request().key, random);
-  const CutRows values(attention_case.request().value, random);
+  const CutPieces keys = Cut(attention_case.request().key, random);
+  const CutPieces values = Cut(attention_case.request().value, random);
   AttentionProblem in_pieces = attention_case.problem();
-  keys.Replace(in_pieces.key);
-  values.Replace(in_pieces.value);
+  in_pieces.key.data = in_pieces.value.data = nullptr;
+  in_pieces.key.pieces = &keys.get();
+  in_pieces.value.pieces = &values.get();
   EXPECT_TRUE(Run(kernel, in_pieces, attention_case).SameBytes(answer)) << "keys and values in pieces";
   return answer;
 }

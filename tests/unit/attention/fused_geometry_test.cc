@@ -1,5 +1,8 @@
 #include "core/attention/fused_geometry.h"
 
+#include <utility>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace triad {
@@ -55,6 +58,24 @@ TEST(FusedGeometryTest, ItemsHaveTwiceTheWorkWhereTokensLieApartAndKeysAreOneChu
   EXPECT_EQ(RowsPerItem(problem, problem.sequences[0], FusedItemsOf(problem)), 384);
   problem.sequences[1].key_length = kFusedKeyChunk + 1;
   EXPECT_EQ(FusedItemsOf(problem).flop, kFusedItems.flop);
+}
+
+TEST(FusedGeometryTest, ItemsFollowEachOtherByHeadsUnlessTokensLieApart) {
+  AttentionProblem problem;
+  problem.heads = problem.kv_heads = 2;
+  problem.qk_head_dim = problem.v_head_dim = 64;
+  problem.sequences = {{.q_len = 1000, .query_length = 1000, .key_length = kFusedKeyChunk}};
+  const auto order = [&](int64_t token_stride) {
+    problem.key.token_stride = token_stride;
+    std::vector<std::pair<int64_t, bool>> items;  // kv head, and whether it is the first rows'
+    for (const WorkItem& item : PlanItems(problem, FusedItemsOf(problem), [](const WorkItem&) { return 1.0; })) {
+      if (item.row_begin == 0 || item.row_end == 1000) items.emplace_back(item.kv_head, item.row_begin == 0);
+    }
+    return items;
+  };
+  using Items = std::vector<std::pair<int64_t, bool>>;
+  EXPECT_EQ(order(64), (Items{{0, true}, {0, false}, {1, true}, {1, false}}));
+  EXPECT_EQ(order(128), (Items{{0, true}, {1, true}, {0, false}, {1, false}}));
 }
 
 TEST(FusedGeometryTest, ExecutedWorkIsThatOfTheStripsAndTheKeysTheySee) {

@@ -39,7 +39,7 @@ v1::AttendRequest FullRequest() {
 TEST(ReadAttendTest, KeysAndValuesStayInTheirPieces) {
   const v1::AttendRequest message = FullRequest();
   for (size_t piece_bytes : {1, 3, 50, 10000}) {
-    const WirePieces wire(message.SerializeAsString(), piece_bytes);
+    const CutPieces wire = CutWire(message.SerializeAsString(), piece_bytes);
     v1::AttendRequest read;
     KeyValuePieces apart;
     ASSERT_TRUE(ReadAttend(wire.get(), read, apart));
