@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/attention/row_product.h"
 #include "gtest/gtest.h"
 
 namespace triad {
