@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "core/batching/admission_policy.h"
 
 namespace triad {
 namespace {
@@ -13,7 +14,7 @@ absl::Status RefuseField(absl::string_view field, absl::string_view rule, const 
   return absl::InvalidArgumentError(absl::StrCat(field, " must ", rule, "; was ", was));
 }
 
-absl::Status DrainingError() { return absl::UnavailableError("the server is draining; retry on another one"); }
+absl::Status DrainingError() { return EarlyEnd(Refusal::kDraining, SchedulerOptions()); }
 
 std::string Quoted(absl::string_view text) {
   if (text.size() <= kMaxQuotedBytes) return absl::StrCat("\"", absl::CHexEscape(text), "\"");

@@ -12,7 +12,7 @@ namespace triad {
 // INVALID_ARGUMENT: "<field> must <rule>; was <was>".
 absl::Status RefuseField(absl::string_view field, absl::string_view rule, const absl::AlphaNum& was);
 
-// UNAVAILABLE: new work, once the server drains.
+// UNAVAILABLE: new work, once the server drains. The scheduler says the same to what it ends.
 absl::Status DrainingError();
 
 // `text` in quotes for a message: at most 100 bytes of it, and nothing but printable ASCII, because a client chose it.

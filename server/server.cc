@@ -34,7 +34,8 @@ namespace {
 // next request at once should hear why they are refused, and back off.
 constexpr absl::Duration kLameDuck = absl::Milliseconds(250);
 
-// Then connections get this long to read their last replies and to close by themselves; open health watches never do.
+// Then connections get this long to read their last replies, which may say why there is no better one, and to close by
+// themselves; open health watches never do.
 constexpr absl::Duration kCloseGrace = absl::Milliseconds(500);
 
 void WaitUntil(Time time) {
@@ -282,16 +283,16 @@ bool Server::Impl::Drain() {
   log_.Info("draining", {{"in_flight_requests", absl::StrCat(ledger_.requests())}});
   BeginDrain();
   const bool is_answered = ledger_.WaitIdle(RealClock(), deadline);
-  bool is_abandoned = false;
-  if (!is_answered) {
-    is_abandoned = loader_->Abandon();
-    log_.Warning("drain_timeout passed; cancelling what is left",
+  if (is_answered) {
+    WaitUntil(std::min(deadline, RealClock().Now() + absl::ToChronoNanoseconds(kLameDuck)));
+  } else {
+    log_.Warning("drain_timeout passed; ending what is left",
                  {{"in_flight_requests", absl::StrCat(ledger_.requests())}});
+    // Both answer UNAVAILABLE, while there is a transport for it; what that cancels itself would see CANCELLED.
+    loader_->Abandon();
+    scheduler_->Stop();
   }
-  if (is_answered) WaitUntil(std::min(deadline, RealClock().Now() + absl::ToChronoNanoseconds(kLameDuck)));
-  absl::Duration grace = is_abandoned ? kCloseGrace : absl::ZeroDuration();  // in which its caller reads why
-  if (is_answered) grace = std::min(kCloseGrace, options_.drain_timeout);
-  transport_->Shutdown(grace);
+  transport_->Shutdown(kCloseGrace);
   log_.Info("drained", {{"everything_answered", is_answered ? "true" : "false"}});
   return is_answered;
 }

@@ -38,8 +38,9 @@ class Server {
   void BeginDrain();
 
   // Drains: BeginDrain, waits until everything accepted is answered, then stops listening. True: everything was
-  // answered. False: drain_timeout passed first, and the rest was cancelled; a load that runs was answered with
-  // UNAVAILABLE, and its result is told to nobody. Blocks for at most about drain_timeout. Once.
+  // answered. False: drain_timeout passed first, and the rest was answered with UNAVAILABLE: between two work items, or
+  // for a load that runs at once, whose result is then told to nobody. Replies that nobody reads were cut off. Blocks
+  // for at most drain_timeout, a work item and a second. Once.
   //
   // After false, a process that is to end leaves by std::_Exit, as triad-server does: everyone has been answered, and
   // the destructor might wait for that load.

@@ -72,7 +72,7 @@ Refusal ExpiryReason(Time deadline, Time now) { return deadline <= now ? Refusal
 absl::Status EarlyEnd(Refusal reason, const SchedulerOptions& options) {
   switch (reason) {
     case Refusal::kDraining:
-      return absl::UnavailableError("the server is shutting down");
+      return absl::UnavailableError("the server is draining; retry on another one");
     case Refusal::kQueueTime:
       return absl::ResourceExhaustedError(
           absl::StrCat("waited longer than max_queue_time (", Milliseconds(options.max_queue_time), " ms)"));

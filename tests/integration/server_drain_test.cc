@@ -68,28 +68,87 @@ TEST(ServerDrainTest, IdleStreamsAndHealthWatchesDoNotHoldItUp) {
   EXPECT_EQ(stream.Finish().error_code(), grpc::UNAVAILABLE);
 }
 
-TEST(ServerDrainTest, CancelsWhatIsLeftAtTheTimeout) {
-  const auto gate = std::make_shared<Gate>();
-  ServerOptions options = TestServerOptions();
-  options.threads = 1;
-  options.max_inline_flop = 0;
-  options.drain_timeout = absl::Milliseconds(20);
-  TestServer server(options, MakeGateKernel(gate));
-  gate->Close();
-  grpc::StatusCode code = grpc::OK;
-  std::thread client([&] {
-    grpc::ClientContext context;
-    v1::AttendResponse response;
-    // Two items: it ends between them.
-    code = server.NewStub()
-               ->Attend(&context, MakeRequest({.q_len = 2, .heads = 1, .kv_heads = 1}, 1), &response)
-               .error_code();
-    gate->Open();
-  });
-  gate->AwaitArrivals(1);
-  EXPECT_FALSE(server.server().Drain());
-  client.join();
-  EXPECT_NE(code, grpc::OK);
+// A request of two items, of which one is at the gate, and a request that waits for it, when drain_timeout passes.
+class ForcedDrainTest : public ::testing::Test {
+ protected:
+  using Stream = grpc::ClientReaderWriter<v1::AttendStreamRequest, v1::AttendStreamResponse>;
+
+  static v1::AttendRequest TwoItems() { return MakeRequest({.q_len = 2, .heads = 1, .kv_heads = 1}, /*seed=*/1); }
+  static ServerOptions Options() {
+    ServerOptions options = TestServerOptions();
+    options.threads = 1;
+    options.max_inline_flop = 0;
+    options.drain_timeout = absl::Milliseconds(20);
+    return options;
+  }
+  void SetUp() override { gate_->Close(); }
+  void StartCall() {
+    client_ = std::thread([this] {
+      grpc::ClientContext context;
+      v1::AttendResponse response;
+      call_end_ = server_.NewStub()->Attend(&context, TwoItems(), &response);
+    });
+  }
+  void StartStream() {
+    v1::AttendStreamRequest frame;
+    frame.set_request_id(1);
+    *frame.mutable_request() = TwoItems();
+    ASSERT_TRUE(stream_->Write(frame));
+  }
+  void AwaitBoth() {
+    while (server_.server().in_flight_requests() < 2) std::this_thread::yield();
+  }
+  void ExpectItemUnavailable() {
+    v1::AttendStreamResponse reply;
+    EXPECT_TRUE(stream_->Read(&reply)) << "the stream has ended";
+    EXPECT_EQ(reply.error().code(), grpc::UNAVAILABLE) << reply.ShortDebugString();
+    EXPECT_THAT(reply.error().message(), HasSubstr("the server is draining"));
+  }
+  void ExpectStreamEndsUnavailable() {
+    v1::AttendStreamResponse reply;
+    EXPECT_FALSE(stream_->Read(&reply));
+    EXPECT_EQ(stream_->Finish().error_code(), grpc::UNAVAILABLE);
+  }
+  void ExpectCallUnavailable() {
+    client_.join();
+    EXPECT_EQ(call_end_.error_code(), grpc::UNAVAILABLE) << call_end_.error_message();
+    EXPECT_THAT(call_end_.error_message(), HasSubstr("the server is draining"));
+  }
+
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  TestServer server_{Options(), MakeGateKernel(gate_)};
+  grpc::ClientContext context_;
+  const std::unique_ptr<v1::AttentionService::Stub> stub_ = server_.NewStub();
+  const std::unique_ptr<Stream> stream_ = stub_->AttendStream(&context_);
+  grpc::Status call_end_;
+  std::thread client_;
+};
+
+// Whoever waits is answered at once. By then what runs is to end as well, whenever the gate lets it.
+TEST_F(ForcedDrainTest, TellsARunningCallAndAWaitingItemUnavailable) {
+  StartCall();
+  gate_->AwaitArrivals(1);
+  StartStream();
+  AwaitBoth();
+  std::thread drain([&] { EXPECT_FALSE(server_.server().Drain()); });
+  ExpectItemUnavailable();
+  gate_->Open();
+  drain.join();
+  ExpectCallUnavailable();
+  ExpectStreamEndsUnavailable();
+}
+
+TEST_F(ForcedDrainTest, TellsARunningItemAndAWaitingCallUnavailable) {
+  StartStream();
+  gate_->AwaitArrivals(1);
+  StartCall();
+  AwaitBoth();
+  std::thread drain([&] { EXPECT_FALSE(server_.server().Drain()); });
+  ExpectCallUnavailable();
+  gate_->Open();
+  drain.join();
+  ExpectItemUnavailable();
+  ExpectStreamEndsUnavailable();
 }
 
 // The gate holds up the layer's warm-up.
