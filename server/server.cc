@@ -309,8 +309,9 @@ Server::Impl::~Impl() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, Log& log,
                                                       std::unique_ptr<AttentionKernel> kernel) {
-  if (absl::Status status = ValidateServerOptions(options); !status.ok()) return status;
-  auto impl = std::make_unique<Impl>(options, log);
+  absl::StatusOr<ServerOptions> resolved = ResolveServerOptions(options);
+  if (!resolved.ok()) return resolved.status();
+  auto impl = std::make_unique<Impl>(*std::move(resolved), log);
   if (absl::Status status = impl->Start(std::move(kernel)); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -19,7 +19,7 @@ namespace triad {
 class Server {
  public:
   // Starts everything and returns when it is ready: HTTP pages first (/readyz says 503), then kernels, warm-up,
-  // layers, and the gRPC listeners last. `options` are validated here. `log` outlives the server. `kernel` answers
+  // layers, and the gRPC listeners last. `options` are resolved here. `log` outlives the server. `kernel` answers
   // KERNEL_AUTO, without warm-up; null for the fast one of this machine. Errors name what could not be had: an address,
   // threads, an instruction set, a layer.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, Log& log,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -96,25 +97,26 @@ absl::Status CheckRanges(const ServerOptions& o) {
   };
   constexpr double kAny = std::numeric_limits<double>::max();
   const auto value = [](int64_t n) { return static_cast<double>(n); };
-  for (const Range& r : {Range{"threads", value(o.threads), 0, kMaxThreads},
-                         {"max_message_bytes", value(o.max_message_bytes), 1024, value(kProtobufMaxBytes)},
-                         {"max_tokens_per_request", value(o.max_tokens_per_request), 1, kMaxTokens},
-                         {"max_head_dim", value(o.max_head_dim), 1, kAny},
-                         {"max_batch", value(o.max_batch), 1, kAny},
-                         {"max_head_sequences", value(o.max_head_sequences), 1, kAny},
-                         {"max_weights_bytes", value(o.max_weights_bytes), 0, kAny},
-                         {"max_reference_work", value(o.max_reference_work), 0, kAny},
-                         {"max_in_flight_requests", value(o.max_in_flight_requests), 1, kAny},
-                         {"max_peer_in_flight_requests", value(o.max_peer_in_flight_requests), 0, kAny},
-                         {"max_peer_in_flight_bytes", value(o.max_peer_in_flight_bytes), 0, kAny},
-                         {"max_streams", value(o.max_streams), 0, kAny},
-                         {"max_stream_items", value(o.max_stream_items), 1, kAny},
-                         {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
-                         {"max_batch_flop", o.max_batch_flop, 1, kAny},
-                         {"max_shared_tokens", value(o.max_shared_tokens), 0, kAny},
-                         {"max_inline_flop", o.max_inline_flop, 0, kAny},
-                         {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny},
-                         {"max_layer_loads", value(o.max_layer_loads), 1, kAny}}) {
+  for (const Range& r :
+       {Range{"threads", value(o.threads), 0, kMaxThreads},
+        {"max_message_bytes", value(o.max_message_bytes), 1024, value(kProtobufMaxBytes)},
+        {"max_tokens_per_request", value(o.max_tokens_per_request), 1, kMaxTokens},
+        {"max_head_dim", value(o.max_head_dim), 1, kAny},
+        {"max_batch", value(o.max_batch), 1, kAny},
+        {"max_head_sequences", value(o.max_head_sequences), 1, kAny},
+        {"max_weights_bytes", value(o.max_weights_bytes), 0, kAny},
+        {"max_reference_work", value(o.max_reference_work), 0, kAny},
+        {"max_in_flight_requests", value(o.max_in_flight_requests), 1, kAny},
+        {"max_peer_in_flight_requests", value(o.max_peer_in_flight_requests), ServerOptions::kHalfOfAll, kAny},
+        {"max_peer_in_flight_bytes", value(o.max_peer_in_flight_bytes), ServerOptions::kHalfOfAll, kAny},
+        {"max_streams", value(o.max_streams), 0, kAny},
+        {"max_stream_items", value(o.max_stream_items), 1, kAny},
+        {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
+        {"max_batch_flop", o.max_batch_flop, 1, kAny},
+        {"max_shared_tokens", value(o.max_shared_tokens), 0, kAny},
+        {"max_inline_flop", o.max_inline_flop, 0, kAny},
+        {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny},
+        {"max_layer_loads", value(o.max_layer_loads), 1, kAny}}) {
     // Written so that NaN is refused.
     if (r.value >= r.low && r.value <= r.high) continue;
     return Refuse(r.flag,
@@ -189,15 +191,19 @@ absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const ch
   for (absl::string_view flag : {"listen", "layers"}) arguments = JoinRepeated(flag, arguments);
   absl::StatusOr<ServerOptions> options = ParseServerFlags(arguments);
   if (!options.ok()) return options;
-  if (absl::Status status = ValidateServerOptions(*options); !status.ok()) return status;
-  return options;
+  return ResolveServerOptions(*std::move(options));
 }
 
-absl::Status ValidateServerOptions(const ServerOptions& options) {
+absl::StatusOr<ServerOptions> ResolveServerOptions(ServerOptions options) {
   for (const auto check : {CheckAddresses, CheckRanges, CheckFit, CheckWords, CheckLayers}) {
     if (absl::Status status = check(options); !status.ok()) return status;
   }
-  return absl::OkStatus();
+  const auto resolve = [](int64_t& share, int64_t all) {
+    if (share == ServerOptions::kHalfOfAll) share = std::max<int64_t>(1, all / 2);  // 0 would be no limit
+  };
+  resolve(options.max_peer_in_flight_requests, options.max_in_flight_requests);
+  resolve(options.max_peer_in_flight_bytes, options.max_in_flight_bytes);
+  return options;
 }
 
 std::optional<std::string> AnswerForHelpFlags(int argc, char* argv[]) {
@@ -219,6 +225,12 @@ AttentionLimits LimitsOf(const ServerOptions& options) {
 
 int64_t MostHeldBytesOf(const ServerOptions& options) {
   return (options.grpc_memory_bytes - options.max_message_bytes) / 2;
+}
+
+int MaxCallsPerConnectionOf(const ServerOptions& options) {
+  constexpr int64_t kLeast = 8192;
+  constexpr int64_t kMost = std::numeric_limits<int>::max();  // gRPC's argument is an int
+  return static_cast<int>(std::max(kLeast, 2 * std::min(options.max_in_flight_requests, kMost / 2)));
 }
 
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {

@@ -22,6 +22,10 @@
 namespace triad {
 
 struct ServerOptions {
+  // For the bounds of one address: half of what all have. So one client does not take everything, and a gateway alone
+  // has enough.
+  static constexpr int64_t kHalfOfAll = -1;
+
   // Where.
   std::vector<std::string> listen = {"127.0.0.1:8470"};  // host:port or unix:path; port 0 picks a free one
   std::string http_listen = "127.0.0.1:8471";            // host:port; empty: no pages
@@ -45,9 +49,8 @@ struct ServerOptions {
   // Bounds of all requests together.
   int64_t max_in_flight_bytes = SchedulerOptions().max_in_flight_bytes;
   int64_t max_in_flight_requests = SchedulerOptions().max_in_flight_requests;
-  // Of one address, 0: no limit. Half of all: one client does not take everything, and a gateway alone has enough.
-  int64_t max_peer_in_flight_requests = SchedulerOptions().max_in_flight_requests / 2;
-  int64_t max_peer_in_flight_bytes = SchedulerOptions().max_in_flight_bytes / 2;
+  int64_t max_peer_in_flight_requests = kHalfOfAll;  // of one address; 0: no limit
+  int64_t max_peer_in_flight_bytes = kHalfOfAll;     // likewise
   absl::Duration max_queue_time = absl::FromChrono(SchedulerOptions().max_queue_time);
   int64_t max_streams = 256;
   int64_t max_stream_items = 64;
@@ -77,11 +80,12 @@ struct ServerOptions {
 
 // Reads flags and environment ("NAME=value", ending in null). Repeated --listen and --layers flags add up. Ends the
 // process with a usage message when a flag is unknown or cannot be parsed, as absl::ParseCommandLine does.
-// INVALID_ARGUMENT: a TRIAD_ variable that is no flag, or a value that ValidateServerOptions refuses.
+// INVALID_ARGUMENT: a TRIAD_ variable that is no flag, or a value that ResolveServerOptions refuses.
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]);
 
-// INVALID_ARGUMENT names the flag, the rule and the value; also where two flags do not fit each other.
-absl::Status ValidateServerOptions(const ServerOptions& options);
+// Checks `options`, and gives them with what follows from others (kHalfOfAll) filled in; resolving again changes
+// nothing. INVALID_ARGUMENT names the flag, the rule and the value; also where two flags do not fit each other.
+absl::StatusOr<ServerOptions> ResolveServerOptions(ServerOptions options);
 
 // What --help or --version asks for, or nullopt when the arguments ask for neither.
 std::optional<std::string> AnswerForHelpFlags(int argc, char* argv[]);
@@ -89,10 +93,13 @@ std::optional<std::string> AnswerForHelpFlags(int argc, char* argv[]);
 // Flag names and values, in the order of the struct.
 std::vector<std::pair<std::string, std::string>> DescribeServerOptions(const ServerOptions& options);
 
-// Parts of validated options, as those who obey them want them.
+// Parts of resolved options, as those who obey them want them.
 AttentionLimits LimitsOf(const ServerOptions& options);
 // Of gRPC's memory, what requests may hold of it (HeldBytes): always leaves room for the largest message to arrive.
 int64_t MostHeldBytesOf(const ServerOptions& options);
+// Calls one connection may have open, answered ones not counted: 8192, or twice what all may have in flight. So
+// overload meets our own refusal, which says when to retry, and not a silent wait in the client.
+int MaxCallsPerConnectionOf(const ServerOptions& options);
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads);
 LogFormat LogFormatOf(const ServerOptions& options);
 KernelChoice KernelChoiceOf(const ServerOptions& options);

@@ -46,10 +46,10 @@ ABSL_FLAG(int64_t, max_in_flight_requests, Defaults().max_in_flight_requests,
           "Most requests waiting and running at once; more are refused with RESOURCE_EXHAUSTED.");
 ABSL_FLAG(int64_t, max_peer_in_flight_requests, Defaults().max_peer_in_flight_requests,
           "Most requests of one client address (without its port; all clients of unix sockets are one) held at once; "
-          "more are refused with RESOURCE_EXHAUSTED. 0: no limit.");
+          "more are refused with RESOURCE_EXHAUSTED. -1: half of --max_in_flight_requests. 0: no limit.");
 ABSL_FLAG(int64_t, max_peer_in_flight_bytes, Defaults().max_peer_in_flight_bytes,
           "Most bytes of the requests and replies of one client address held at once, unless it is a single request; "
-          "more are refused with RESOURCE_EXHAUSTED. 0: no limit.");
+          "more are refused with RESOURCE_EXHAUSTED. -1: half of --max_in_flight_bytes. 0: no limit.");
 ABSL_FLAG(absl::Duration, max_queue_time, Defaults().max_queue_time,
           "Longest a request may wait for its turn before it is refused with RESOURCE_EXHAUSTED.");
 ABSL_FLAG(int64_t, max_streams, Defaults().max_streams, "Most streams open at once.");

@@ -27,9 +27,6 @@ constexpr auto kKeepaliveTime = absl::Seconds(60);
 constexpr auto kKeepaliveTimeout = absl::Seconds(20);
 // A connection that does not speak HTTP/2 by then is closed.
 constexpr auto kHandshakeTimeout = absl::Seconds(20);
-// Calls one connection may have open, answered ones not counted. Twice --max_in_flight_requests' default, so that
-// overload meets our own refusal, which says when to retry, and not a silent wait in the client.
-constexpr int kMaxCallsPerConnection = 8192;
 
 int Milliseconds(absl::Duration duration) {
   const int64_t ms = absl::ToInt64Milliseconds(duration);
@@ -47,7 +44,7 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   // And a message longer than the limit would be buffered whole before it is refused.
   builder.SetResourceQuota(grpc::ResourceQuota("triad").Resize(static_cast<size_t>(options.grpc_memory_bytes)));
 
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, MaxCallsPerConnectionOf(options));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshakeTimeout));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              Milliseconds(kMinClientPingInterval));

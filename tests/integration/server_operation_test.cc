@@ -68,6 +68,8 @@ TEST(ServerInfoTest, SaysWhatTheServerIsAndAccepts) {
   ServerOptions options = TestServerOptions();
   options.max_head_dim = 321;
   options.max_queue_time = absl::Seconds(3);
+  options.max_in_flight_requests = 100;
+  options.max_peer_in_flight_requests = options.max_peer_in_flight_bytes = ServerOptions::kHalfOfAll;
   TestServer server(options);
   grpc::ClientContext context;
   v1::ServerInfo info;
@@ -80,8 +82,8 @@ TEST(ServerInfoTest, SaysWhatTheServerIsAndAccepts) {
   EXPECT_EQ(info.limits().max_head_dim(), 321);
   EXPECT_EQ(info.limits().max_queue_time_ns(), 3'000'000'000);
   EXPECT_EQ(info.limits().max_message_bytes(), options.max_message_bytes);
-  EXPECT_EQ(info.limits().max_peer_in_flight_requests(), 2048);
-  EXPECT_EQ(info.limits().max_peer_in_flight_bytes(), int64_t{1} << 30);
+  EXPECT_EQ(info.limits().max_peer_in_flight_requests(), 50);
+  EXPECT_EQ(info.limits().max_peer_in_flight_bytes(), options.max_in_flight_bytes / 2);
   EXPECT_EQ(info.limits().max_head_sequences(), 1 << 20);
 }
 
@@ -145,8 +147,11 @@ TEST(ServerPagesTest, MetricsCountCalls) {
 TEST(ServerPagesTest, ConfigIsTheEffectiveOne) {
   ServerOptions options = TestServerOptions();
   options.max_batch = 77;
+  options.max_in_flight_requests = 100;
+  options.max_peer_in_flight_requests = ServerOptions::kHalfOfAll;
   TestServer server(options);
-  EXPECT_THAT(server.Page("/configz").second, AllOf(HasSubstr("--max_batch=77\n"), HasSubstr("--threads=2\n")));
+  EXPECT_THAT(server.Page("/configz").second, AllOf(HasSubstr("--max_batch=77\n"), HasSubstr("--threads=2\n"),
+                                                    HasSubstr("--max_peer_in_flight_requests=50\n")));
 }
 
 TEST(ServerPagesTest, ConnectionsThatSayNothingDoNotStarveTheProbe) {

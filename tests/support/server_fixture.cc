@@ -35,6 +35,7 @@ ServerOptions TestServerOptions() {
   options.listen.clear();
   options.http_listen = "127.0.0.1:0";
   options.threads = 2;
+  options.max_peer_in_flight_requests = options.max_peer_in_flight_bytes = 0;
   options.demo_layer = false;
   return options;
 }

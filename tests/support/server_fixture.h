@@ -32,8 +32,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// Options that suit tests: two compute threads, free ports, no layers. An empty `listen` is a Unix socket in a folder
-// of the test's own.
+// Options that suit tests: two compute threads, free ports, no layers, no bound for one address, since a test's clients
+// have but one. An empty `listen` is a Unix socket in a folder of the test's own.
 ServerOptions TestServerOptions();
 
 // A connection to `target` of its own, without message limits.

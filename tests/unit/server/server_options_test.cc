@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/reflection.h"
@@ -13,7 +14,9 @@ namespace triad {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // Flags are global: each test puts them back.
 class ServerOptionsTest : public ::testing::Test {
@@ -37,7 +40,7 @@ TEST_F(ServerOptionsTest, DefaultsFitTogether) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_THAT(options->listen, ElementsAre("127.0.0.1:8470"));
   EXPECT_EQ(options->http_listen, "127.0.0.1:8471");
-  EXPECT_TRUE(ValidateServerOptions(ServerOptions()).ok());
+  EXPECT_TRUE(ResolveServerOptions(ServerOptions()).ok());
 }
 
 TEST_F(ServerOptionsTest, FlagWinsOverEnvironmentOverDefault) {
@@ -80,6 +83,23 @@ TEST_F(ServerOptionsTest, LayersMayBeRepeatedOrHoldSeveral) {
   EXPECT_FALSE(options->allow_layer_admin);
 }
 
+TEST_F(ServerOptionsTest, OneAddressHasHalfOfWhateverAllHaveUnlessToldOtherwise) {
+  const auto shares = [](const absl::StatusOr<ServerOptions>& options) {
+    return std::pair(options->max_peer_in_flight_requests, options->max_peer_in_flight_bytes);
+  };
+  constexpr int64_t kGib = int64_t{1} << 30;
+  EXPECT_THAT(shares(Load({})), Pair(2048, kGib));
+  EXPECT_THAT(shares(Load({"--max_in_flight_requests=300"}, {"TRIAD_MAX_IN_FLIGHT_BYTES=1610612736"})),
+              Pair(150, 3 * kGib / 4));
+  EXPECT_THAT(shares(Load({"--max_in_flight_requests=1"})), Pair(1, Gt(1))) << "0 would be no limit";
+  EXPECT_THAT(shares(Load({"--max_peer_in_flight_requests=0", "--max_peer_in_flight_bytes=7"})), Pair(0, 7));
+}
+
+TEST_F(ServerOptionsTest, ResolvingAgainChangesNothing) {
+  const auto once = Load({"--max_in_flight_requests=300"});
+  EXPECT_EQ(DescribeServerOptions(*ResolveServerOptions(*once)), DescribeServerOptions(*once));
+}
+
 TEST_F(ServerOptionsTest, RefusesPositionalArguments) { EXPECT_FALSE(Load({"serve"}).ok()); }
 
 TEST_F(ServerOptionsTest, UnknownFlagEndsTheProcess) {
@@ -108,7 +128,7 @@ class BadServerOptionTest : public ::testing::TestWithParam<BadOption> {};
 TEST_P(BadServerOptionTest, IsRefusedByName) {
   ServerOptions options;
   GetParam().spoil(options);
-  const absl::Status status = ValidateServerOptions(options);
+  const absl::Status status = ResolveServerOptions(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().words));
 }
@@ -138,9 +158,9 @@ INSTANTIATE_TEST_SUITE_P(
                     o.layers = {"../a"};
                   },
                   "--layers"},
-        BadOption{"NegativePeerRequests", [](ServerOptions& o) { o.max_peer_in_flight_requests = -1; },
+        BadOption{"NegativePeerRequests", [](ServerOptions& o) { o.max_peer_in_flight_requests = -2; },
                   "--max_peer_in_flight_requests"},
-        BadOption{"NegativePeerBytes", [](ServerOptions& o) { o.max_peer_in_flight_bytes = -1; },
+        BadOption{"NegativePeerBytes", [](ServerOptions& o) { o.max_peer_in_flight_bytes = -2; },
                   "--max_peer_in_flight_bytes"},
         BadOption{"NoHeadSequences", [](ServerOptions& o) { o.max_head_sequences = 0; }, "--max_head_sequences"},
         BadOption{"NoLayerLoads", [](ServerOptions& o) { o.max_layer_loads = 0; }, "--max_layer_loads"},
@@ -148,6 +168,19 @@ INSTANTIATE_TEST_SUITE_P(
         BadOption{"InstructionSet", [](ServerOptions& o) { o.instruction_set = "mmx"; }, "mmx"},
         BadOption{"Kernel", [](ServerOptions& o) { o.kernel = "cuda"; }, "cuda"}),
     [](const ::testing::TestParamInfo<BadOption>& tested) { return std::string(tested.param.name); });
+
+TEST(MaxCallsPerConnectionTest, IsTwiceWhatMayBeInFlightAndFitsAnInt) {
+  const auto calls = [](int64_t in_flight) {
+    ServerOptions options;
+    options.max_in_flight_requests = in_flight;
+    return MaxCallsPerConnectionOf(options);
+  };
+  EXPECT_EQ(calls(1), 8192);
+  EXPECT_EQ(calls(SchedulerOptions().max_in_flight_requests), 8192);
+  EXPECT_EQ(calls(10'000), 20'000);
+  EXPECT_EQ(calls((int64_t{1} << 30) - 1), std::numeric_limits<int>::max() - 1);
+  EXPECT_EQ(calls(std::numeric_limits<int64_t>::max()), std::numeric_limits<int>::max() - 1);
+}
 
 TEST(ChooseInstructionSetTest, CapsButNeverRaises) {
   ServerOptions options;
