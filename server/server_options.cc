@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -66,15 +67,28 @@ absl::Status Refuse(absl::string_view flag, absl::string_view rule, const absl::
   return RefuseField(absl::StrCat("--", flag), rule, was);
 }
 
+// Whether `host` is one host's name or address, and nothing that whoever listens there would read otherwise: civetweb
+// takes lists separated by commas, gRPC takes what has colons for an address without port.
+bool IsHost(absl::string_view host) {
+  const bool is_bracketed = absl::ConsumePrefix(&host, "[");
+  if (is_bracketed && !absl::ConsumeSuffix(&host, "]")) return false;
+  return !host.empty() && std::all_of(host.begin(), host.end(), [&](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != ',' && c != '[' && c != ']' &&
+           (c != ':' || is_bracketed);
+  });
+}
+
 // Host and port of "host:port" or "[v6]:port".
 absl::Status CheckHostPort(absl::string_view flag, absl::string_view address) {
   const size_t colon = address.rfind(':');
+  const absl::string_view host = address.substr(0, colon);
+  const absl::string_view digits = colon == absl::string_view::npos ? "" : address.substr(colon + 1);
   int port = -1;
-  if (colon == absl::string_view::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
-      port < 0 || port > 65535) {
-    return Refuse(flag, "be host:port with a port of 0 to 65535", absl::StrCat("\"", address, "\""));
-  }
-  return absl::OkStatus();
+  // Digits alone: SimpleAtoi would take a sign and spaces.
+  const bool is_port = std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
+                       absl::SimpleAtoi(digits, &port) && port <= 65535;
+  if (is_port && IsHost(host)) return absl::OkStatus();
+  return Refuse(flag, "be one host:port, an IPv6 host in brackets, with a port of 0 to 65535", Quoted(address));
 }
 
 absl::Status CheckAddresses(const ServerOptions& options) {
@@ -90,40 +104,52 @@ absl::Status CheckAddresses(const ServerOptions& options) {
   return CheckHostPort("http_listen", options.http_listen);
 }
 
-absl::Status CheckRanges(const ServerOptions& o) {
+absl::Status CheckIntegers(const ServerOptions& o) {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   struct Range {
     absl::string_view flag;
-    double value, low, high;
+    int64_t value, low, high;
   };
-  constexpr double kAny = std::numeric_limits<double>::max();
-  const auto value = [](int64_t n) { return static_cast<double>(n); };
   for (const Range& r :
-       {Range{"threads", value(o.threads), 0, kMaxThreads},
-        {"max_message_bytes", value(o.max_message_bytes), 1024, value(kProtobufMaxBytes)},
-        {"max_tokens_per_request", value(o.max_tokens_per_request), 1, kMaxTokens},
-        {"max_head_dim", value(o.max_head_dim), 1, kAny},
-        {"max_batch", value(o.max_batch), 1, kAny},
-        {"max_head_sequences", value(o.max_head_sequences), 1, kAny},
-        {"max_weights_bytes", value(o.max_weights_bytes), 0, kAny},
-        {"max_reference_work", value(o.max_reference_work), 0, kAny},
-        {"max_in_flight_requests", value(o.max_in_flight_requests), 1, kAny},
-        {"max_peer_in_flight_requests", value(o.max_peer_in_flight_requests), ServerOptions::kHalfOfAll, kAny},
-        {"max_peer_in_flight_bytes", value(o.max_peer_in_flight_bytes), ServerOptions::kHalfOfAll, kAny},
-        {"max_streams", value(o.max_streams), 0, kAny},
-        {"max_stream_items", value(o.max_stream_items), 1, kAny},
-        {"max_batch_tokens", value(o.max_batch_tokens), 1, kAny},
-        {"max_batch_flop", o.max_batch_flop, 1, kAny},
-        {"max_shared_tokens", value(o.max_shared_tokens), 0, kAny},
-        {"max_inline_flop", o.max_inline_flop, 0, kAny},
-        {"max_inline_bytes", value(o.max_inline_bytes), 0, kAny},
-        {"max_layer_loads", value(o.max_layer_loads), 1, kAny}}) {
-    // Written so that NaN is refused.
+       {Range{"threads", o.threads, 0, kMaxThreads},
+        {"max_message_bytes", o.max_message_bytes, 1024, kProtobufMaxBytes},
+        {"max_tokens_per_request", o.max_tokens_per_request, 1, kMaxTokens},
+        {"max_head_dim", o.max_head_dim, 1, kAny},
+        {"max_batch", o.max_batch, 1, kAny},
+        {"max_head_sequences", o.max_head_sequences, 1, kAny},
+        {"max_weights_bytes", o.max_weights_bytes, 0, kAny},
+        {"max_reference_work", o.max_reference_work, 0, kAny},
+        {"max_in_flight_requests", o.max_in_flight_requests, 1, kAny},
+        {"max_peer_in_flight_requests", o.max_peer_in_flight_requests, ServerOptions::kHalfOfAll, kAny},
+        {"max_peer_in_flight_bytes", o.max_peer_in_flight_bytes, ServerOptions::kHalfOfAll, kAny},
+        {"max_streams", o.max_streams, 0, kAny},
+        {"max_stream_items", o.max_stream_items, 1, kAny},
+        {"max_batch_tokens", o.max_batch_tokens, 1, kAny},
+        {"max_shared_tokens", o.max_shared_tokens, 0, kAny},
+        {"max_inline_bytes", o.max_inline_bytes, 0, kAny},
+        {"max_layer_loads", o.max_layer_loads, 1, kAny}}) {
     if (r.value >= r.low && r.value <= r.high) continue;
-    return Refuse(r.flag,
-                  r.high == kAny ? absl::StrCat("be at least ", r.low)
-                                 : absl::StrCat("lie between ", r.low, " and ", static_cast<int64_t>(r.high)),
-                  r.value);
+    return Refuse(
+        r.flag,
+        r.high == kAny ? absl::StrCat("be at least ", r.low) : absl::StrCat("lie between ", r.low, " and ", r.high),
+        r.value);
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFlop(const ServerOptions& o) {
+  struct Range {
+    absl::string_view flag;
+    double value, low;
+  };
+  for (const Range& r : {Range{"max_batch_flop", o.max_batch_flop, 1}, {"max_inline_flop", o.max_inline_flop, 0}}) {
+    if (std::isfinite(r.value) && r.value >= r.low) continue;
+    return Refuse(r.flag, absl::StrCat("be finite and at least ", r.low), r.value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDurations(const ServerOptions& o) {
   for (const auto& [flag, duration] : {std::pair<absl::string_view, absl::Duration>{"max_queue_time", o.max_queue_time},
                                        {"max_connection_age", o.max_connection_age},
                                        {"max_connection_age_grace", o.max_connection_age_grace},
@@ -195,7 +221,8 @@ absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const ch
 }
 
 absl::StatusOr<ServerOptions> ResolveServerOptions(ServerOptions options) {
-  for (const auto check : {CheckAddresses, CheckRanges, CheckFit, CheckWords, CheckLayers}) {
+  for (const auto check :
+       {CheckAddresses, CheckIntegers, CheckFlop, CheckDurations, CheckFit, CheckWords, CheckLayers}) {
     if (absl::Status status = check(options); !status.ok()) return status;
   }
   const auto resolve = [](int64_t& share, int64_t all) {

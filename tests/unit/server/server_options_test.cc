@@ -117,6 +117,11 @@ TEST_F(ServerOptionsTest, DescribesEveryFlagAndHelpExplainsIt) {
   EXPECT_EQ(AnswerForHelpFlags(1, argv), std::nullopt);
 }
 
+TEST_F(ServerOptionsTest, TakesAnIpv6HostInBrackets) {
+  const auto options = Load({"--listen=[::1]:0", "--http_listen=[fe80::1%eth0]:8471"});
+  EXPECT_TRUE(options.ok()) << options.status();
+}
+
 struct BadOption {
   const char* name;
   void (*spoil)(ServerOptions&);
@@ -138,11 +143,28 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadOption{"NoAddress", [](ServerOptions& o) { o.listen.clear(); }, "--listen"},
         BadOption{"NoPort", [](ServerOptions& o) { o.listen = {"localhost"}; }, "\"localhost\""},
+        BadOption{"NoHost", [](ServerOptions& o) { o.listen = {":80"}; }, "\":80\""},
+        BadOption{"Ipv6WithoutBrackets", [](ServerOptions& o) { o.listen = {"::1:80"}; }, "in brackets"},
+        BadOption{"HalfABracket", [](ServerOptions& o) { o.listen = {"[::1:80"}; }, "in brackets"},
+        BadOption{"TwoAddressesInOne", [](ServerOptions& o) { o.listen = {"a:1,b:2"}; }, "one host:port"},
+        BadOption{"TwoAddressesForPages", [](ServerOptions& o) { o.http_listen = "a:1,b:2"; },
+                  "--http_listen must be one host:port"},
+        BadOption{"TwoPortsForPages", [](ServerOptions& o) { o.http_listen = "80,b:2"; }, "\"80,b:2\""},
+        BadOption{"SpaceBeforePort", [](ServerOptions& o) { o.http_listen = "localhost: 80"; }, "\"localhost: 80\""},
+        BadOption{"SignedPort", [](ServerOptions& o) { o.http_listen = "localhost:+80"; }, "\"localhost:+80\""},
+        BadOption{"PortWithSuffix", [](ServerOptions& o) { o.http_listen = "localhost:80s"; }, "\"localhost:80s\""},
+        BadOption{"NoPortAtAll", [](ServerOptions& o) { o.http_listen = "localhost:"; }, "\"localhost:\""},
         BadOption{"HugePort", [](ServerOptions& o) { o.http_listen = "localhost:65536"; }, "--http_listen"},
         BadOption{"EmptyPath", [](ServerOptions& o) { o.listen = {"unix:"}; }, "path"},
         BadOption{"NegativeThreads", [](ServerOptions& o) { o.threads = -1; }, "--threads"},
         BadOption{"MessagePastProtobuf", [](ServerOptions& o) { o.max_message_bytes = int64_t{1} << 31; },
-                  "2147483647"},
+                  "--max_message_bytes must lie between 1024 and 2147483647; was 2147483648"},
+        BadOption{"ManyTokens", [](ServerOptions& o) { o.max_tokens_per_request = (int64_t{1} << 53) + 1; },
+                  "--max_tokens_per_request must lie between 1 and 16777216; was 9007199254740993"},
+        BadOption{"VeryNegative", [](ServerOptions& o) { o.max_weights_bytes = -1234567890123; },
+                  "--max_weights_bytes must be at least 0; was -1234567890123"},
+        BadOption{"EndlessFlop", [](ServerOptions& o) { o.max_inline_flop = std::numeric_limits<double>::infinity(); },
+                  "--max_inline_flop must be finite and at least 0; was inf"},
         BadOption{"FlightBelowMessage", [](ServerOptions& o) { o.max_in_flight_bytes = 4096; }, "--max_message_bytes"},
         BadOption{"QuotaBelowMessage", [](ServerOptions& o) { o.grpc_memory_bytes = 4096; }, "--grpc_memory_bytes"},
         BadOption{"NoQueueTime", [](ServerOptions& o) { o.max_queue_time = absl::ZeroDuration(); }, "--max_queue_time"},
