@@ -18,8 +18,7 @@ bool IsNameByte(char c) {
 }
 
 bool IsSegment(absl::string_view segment) {
-  return !segment.empty() && segment != "." && segment != ".." &&
-         std::all_of(segment.begin(), segment.end(), IsNameByte);
+  return !segment.empty() && segment[0] != '.' && std::all_of(segment.begin(), segment.end(), IsNameByte);
 }
 
 }  // namespace
@@ -34,7 +33,7 @@ absl::Status CheckLayerName(absl::string_view field, absl::string_view name) {
     return RefuseField(field, absl::StrCat("have at most ", kMaxLayerNameSegments, " segments"), segments.size());
   }
   if (std::all_of(segments.begin(), segments.end(), IsSegment)) return absl::OkStatus();
-  return RefuseField(field, "be segments of A-Z a-z 0-9 _ . - joined by /, none of them empty, \".\" or \"..\"",
+  return RefuseField(field, "be segments of A-Z a-z 0-9 _ . - joined by /, none of them empty or beginning with a dot",
                      Quoted(name));
 }
 

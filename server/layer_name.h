@@ -1,4 +1,5 @@
-// What layers are called. A name is also a path below the layer directory, so it must not be able to lead out of it.
+// What layers are called. A name is also a path below the layer directory, so it must not be able to lead out of it, nor
+// to what is still being prepared there, in folders whose names begin with a dot.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace triad {
 inline constexpr size_t kMaxLayerNameBytes = 200;
 inline constexpr int kMaxLayerNameSegments = 8;
 
-// A name is segments of A-Z a-z 0-9 _ . - joined by "/", such as "minilm/0"; no segment is empty, "." or "..".
+// A name is segments of A-Z a-z 0-9 _ . - joined by "/", such as "minilm/0"; no segment is empty or begins with a
+// dot.
 // INVALID_ARGUMENT otherwise; `field` names it.
 absl::Status CheckLayerName(absl::string_view field, absl::string_view name);
 

@@ -12,7 +12,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(LayerNameTest, IsSegmentsJoinedBySlashes) {
-  for (const char* name : {"minilm/0", "demo", "a.b-c_D9", "...", "a/b/c/d/e/f/g/h", "-"}) {
+  for (const char* name : {"minilm/0", "demo", "a.b-c_D9", "a.../b.", "a/b/c/d/e/f/g/h", "-"}) {
     EXPECT_TRUE(CheckLayerName("layer", name).ok()) << name;
   }
 }
@@ -24,6 +24,14 @@ TEST(LayerNameTest, CannotLeadElsewhere) {
         std::string("a\0b", 3), std::string("\xc3\xa4"), std::string("a/b/c/d/e/f/g/h/i"), std::string("~x"),
         std::string(kMaxLayerNameBytes + 1, 'a')}) {
     EXPECT_TRUE(absl::IsInvalidArgument(CheckLayerName("layer", name))) << name;
+  }
+}
+
+TEST(LayerNameTest, IsNoFolderThatIsBeingPrepared) {
+  for (const char* name : {".staging", "...", "a/.staging", ".a/b", "a/.b/c", ".minilm.import-x7Gq2a"}) {
+    const absl::Status status = CheckLayerName("layer", name);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << name;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("beginning with a dot"), HasSubstr(name)));
   }
 }
 
