@@ -110,7 +110,11 @@ absl::StatusOr<LayerFolder> FindLayerFolder(const std::string& layer_dir, absl::
   for (const char* file : {kSpecFile, kWeightsFile}) {
     if (absl::StatusOr<fs::path> found = Resolve(*folder / file, root); !found.ok()) return found.status();
   }
-  return LayerFolder{.name = std::string(name), .version = *version, .path = folder->string()};
+  const uintmax_t bytes = fs::file_size(*folder / kWeightsFile, error);
+  return LayerFolder{.name = std::string(name),
+                     .version = *version,
+                     .path = folder->string(),
+                     .weights_file_bytes = error ? 0 : static_cast<int64_t>(bytes)};
 }
 
 absl::StatusOr<std::vector<std::string>> ListLayerNames(const std::string& layer_dir) {

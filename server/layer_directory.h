@@ -19,7 +19,8 @@ namespace triad {
 struct LayerFolder {
   std::string name;
   int64_t version = 0;
-  std::string path;  // canonical
+  std::string path;                // canonical
+  int64_t weights_file_bytes = 0;  // also where that cannot be told: reading it will say why
 };
 
 // Where `name` (checked) lies; `version` unset: the highest that is there. NOT_FOUND: no such folder.

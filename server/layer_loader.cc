@@ -26,8 +26,8 @@ absl::Status About(const LayerChoice& choice, const absl::Status& status) {
 
 class ThreadLoader final : public LayerLoader {
  public:
-  ThreadLoader(int64_t max_loads, std::unique_ptr<LayerSource> source, LayerStore& store)
-      : max_loads_(max_loads), source_(std::move(source)), store_(store) {}
+  ThreadLoader(const LayerLoadLimits& limits, std::unique_ptr<LayerSource> source, LayerStore& store)
+      : limits_(limits), source_(std::move(source)), store_(store) {}
   ~ThreadLoader() override {
     BeginDrain();
     if (thread_.joinable()) thread_.join();
@@ -53,8 +53,9 @@ class ThreadLoader final : public LayerLoader {
     MutexLock lock(mu_);
     if (is_draining_) return DrainingError();
     const auto loads = static_cast<int64_t>(waiting_.size()) + (running_ ? 1 : 0);
-    if (loads >= max_loads_) {
-      return absl::ResourceExhaustedError(absl::StrCat("--max_layer_loads = ", max_loads_, " loads wait or run"));
+    if (loads >= limits_.max_loads) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("--max_layer_loads = ", limits_.max_loads, " loads wait or run"));
     }
     waiting_.push_back({std::move(choice), std::move(done)});
     changed_.Signal();
@@ -100,11 +101,22 @@ class ThreadLoader final : public LayerLoader {
     absl::StatusOr<LayerFolder> folder = source_->Find(choice);
     if (!folder.ok()) return folder.status();
     if (absl::StatusOr<LoadedLayer> serving = store_.Find(folder->name, folder->version); serving.ok()) return serving;
+    if (absl::Status status = CheckRoom(folder->weights_file_bytes); !status.ok()) return status;
     absl::StatusOr<std::shared_ptr<const HostedLayer>> layer = source_->Read(*folder);
     if (!layer.ok()) return layer.status();
+    if (absl::Status status = CheckRoom((*layer)->weights_bytes()); !status.ok()) return status;
     LoadedLayer loaded{.name = folder->name, .version = folder->version, .layer = *std::move(layer)};
     store_.Publish(loaded);  // nobody else adds to the store once it serves
     return loaded;
+  }
+
+  // Whether weights of `bytes` may join what is loaded. Loads run one at a time, so nothing else joins meanwhile.
+  absl::Status CheckRoom(int64_t bytes) const {
+    const int64_t loaded = store_.totals().weights_bytes;
+    if (limits_.max_weights_bytes == 0 || bytes <= limits_.max_weights_bytes - loaded) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("layers hold ", loaded, " of --max_layer_weights_bytes = ", limits_.max_weights_bytes,
+                     ", and this one needs ", bytes, " more: unload one, or raise the flag"));
   }
 
   void Loop() {
@@ -137,7 +149,7 @@ class ThreadLoader final : public LayerLoader {
     return std::exchange(running_, nullptr);
   }
 
-  const int64_t max_loads_;
+  const LayerLoadLimits limits_;
   const std::unique_ptr<LayerSource> source_;
   LayerStore& store_;
 
@@ -152,9 +164,10 @@ class ThreadLoader final : public LayerLoader {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LayerLoader>> LayerLoader::Create(int64_t max_loads, std::unique_ptr<LayerSource> source,
+absl::StatusOr<std::unique_ptr<LayerLoader>> LayerLoader::Create(const LayerLoadLimits& limits,
+                                                                 std::unique_ptr<LayerSource> source,
                                                                  LayerStore& store) {
-  auto loader = std::make_unique<ThreadLoader>(max_loads, std::move(source), store);
+  auto loader = std::make_unique<ThreadLoader>(limits, std::move(source), store);
   try {
     loader->StartThread();
   } catch (const std::system_error& error) {

@@ -19,15 +19,19 @@
 
 namespace triad {
 
+struct LayerLoadLimits {
+  int64_t max_loads = 16;         // that wait and run at once, >= 1
+  int64_t max_weights_bytes = 0;  // LayerStore::Totals::weights_bytes, and those of the load that runs; 0: no limit
+};
+
 class LayerLoader {
  public:
   // Told once what became of a load: the version that serves now, or why there is none.
   using Done = std::function<void(absl::StatusOr<LoadedLayer>)>;
 
-  // At most `max_loads` (>= 1) wait and run at once. `store` outlives the loader. RESOURCE_EXHAUSTED: the system has no
-  // thread left.
-  static absl::StatusOr<std::unique_ptr<LayerLoader>> Create(int64_t max_loads, std::unique_ptr<LayerSource> source,
-                                                             LayerStore& store);
+  // `store` outlives the loader. RESOURCE_EXHAUSTED: the system has no thread left.
+  static absl::StatusOr<std::unique_ptr<LayerLoader>> Create(const LayerLoadLimits& limits,
+                                                             std::unique_ptr<LayerSource> source, LayerStore& store);
 
   // When to come back after the RESOURCE_EXHAUSTED of Submit: a load takes seconds.
   static constexpr Duration kRetryAfter = std::chrono::seconds(1);
@@ -36,7 +40,10 @@ class LayerLoader {
   virtual ~LayerLoader() = default;
 
   // Loads on the calling thread: for the start, before anything is submitted. A version that serves already is kept and
-  // returned: versions never change. Errors as LayerSource::Find and Read, with the layer's name.
+  // returned: versions never change. Errors as LayerSource::Find and Read, with the layer's name; and
+  // FAILED_PRECONDITION: with it there would be more than max_weights_bytes. By the size of its file it is not even
+  // read then; by the size of what was packed it does not come to serve. Not RESOURCE_EXHAUSTED: no time cures it,
+  // somebody has to unload a layer.
   virtual absl::StatusOr<LoadedLayer> LoadNow(const LayerChoice& choice) = 0;
 
   // LoadNow on the loader's thread, which calls `done`; on OK, once. Never blocks. RESOURCE_EXHAUSTED: max_loads wait

@@ -1,5 +1,5 @@
-// What layers are called. A name is also a path below the layer directory, so it must not be able to lead out of it, nor
-// to what is still being prepared there, in folders whose names begin with a dot.
+// What layers are called. A name is also a path below the layer directory, so it must not be able to lead out of it,
+// nor to what is still being prepared there, in folders whose names begin with a dot.
 #pragma once
 
 #include <cstdint>

@@ -50,6 +50,8 @@ absl::StatusOr<std::shared_ptr<const HostedLayer>> LayerStore::Remove(absl::stri
   std::shared_ptr<const HostedLayer> removed = std::move(found->second);
   versions->second.erase(found);
   if (versions->second.empty()) layers_.erase(versions);
+  std::erase_if(removed_, [](const Removed& earlier) { return earlier.layer.expired(); });
+  removed_.push_back({.layer = removed, .weights_bytes = removed->weights_bytes()});
   return removed;
 }
 
@@ -61,6 +63,9 @@ LayerStore::Totals LayerStore::totals() const {
       ++totals.layers;
       totals.weights_bytes += layer->weights_bytes();
     }
+  }
+  for (const Removed& removed : removed_) {
+    if (!removed.layer.expired()) totals.weights_bytes += removed.weights_bytes;
   }
   return totals;
 }

@@ -41,21 +41,26 @@ class LayerStore {
   // takes long. NOT_FOUND as Find.
   absl::StatusOr<std::shared_ptr<const HostedLayer>> Remove(absl::string_view name, int64_t version);
 
-  // For gauges.
+  // For gauges and bounds.
   struct Totals {
-    int64_t layers = 0;  // versions
-    int64_t weights_bytes = 0;
+    int64_t layers = 0;         // versions that serve
+    int64_t weights_bytes = 0;  // theirs, and those of removed ones that somebody still holds
   };
   Totals totals() const;
 
  private:
   using Versions = std::map<int64_t, std::shared_ptr<const HostedLayer>>;
+  struct Removed {
+    std::weak_ptr<const HostedLayer> layer;
+    int64_t weights_bytes = 0;
+  };
 
   absl::Status NotFound(absl::string_view name, std::optional<int64_t> version) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;                                                          // guards all below
   std::map<std::string, Versions, std::less<>> layers_ ABSL_GUARDED_BY(mu_);  // none without versions
+  std::vector<Removed> removed_ ABSL_GUARDED_BY(mu_);                         // and maybe gone since
 };
 
 }  // namespace triad

@@ -128,7 +128,8 @@ class Metrics::Impl {
         in_flight_peers(AddGauge("triad_in_flight_peers", "Client addresses that they come from.")),
         in_flight_bytes(AddGauge("triad_in_flight_bytes", "Their bytes and those of their replies.")),
         loaded_layers(AddGauge("triad_loaded_layers", "Versions of layers that serve.")),
-        layer_weights_bytes(AddGauge("triad_layer_weights_bytes", "Memory of their packed weights.")) {
+        layer_weights_bytes(AddGauge("triad_layer_weights_bytes",
+                                     "Memory of packed weights, of unloaded layers that requests hold too.")) {
     auto& requests_family = prometheus::BuildCounter()
                                 .Name("triad_requests_total")
                                 .Help("Answered requests; an item of a stream counts as one.")

@@ -179,8 +179,9 @@ absl::Status Server::Impl::MakeParts(std::unique_ptr<AttentionKernel> kernel) {
       Scheduler::Create(SchedulerOptionsOf(options_, cpu_.budget.threads), RealClock(), metrics_.get());
   if (!scheduler.ok()) return scheduler.status();
   scheduler_ = *std::move(scheduler);
-  absl::StatusOr<std::unique_ptr<LayerLoader>> loader =
-      LayerLoader::Create(options_.max_layer_loads, MakeDirectorySource(options_.layer_dir, MakeLayerHost()), layers_);
+  absl::StatusOr<std::unique_ptr<LayerLoader>> loader = LayerLoader::Create(
+      {.max_loads = options_.max_layer_loads, .max_weights_bytes = options_.max_layer_weights_bytes},
+      MakeDirectorySource(options_.layer_dir, MakeLayerHost()), layers_);
   if (!loader.ok()) return loader.status();
   loader_ = *std::move(loader);
   context_.emplace(ServingContext{.kernels = {.limits = LimitsOf(options_),

@@ -26,6 +26,7 @@ v1::ServerInfo MakeServerInfo(const BuildInfo& build, int threads, const ServerO
   limits.set_max_peer_in_flight_requests(options.max_peer_in_flight_requests);
   limits.set_max_peer_in_flight_bytes(options.max_peer_in_flight_bytes);
   limits.set_max_head_sequences(options.max_head_sequences);
+  limits.set_max_layer_weights_bytes(options.max_layer_weights_bytes);
   return info;
 }
 

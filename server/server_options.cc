@@ -127,7 +127,8 @@ absl::Status CheckIntegers(const ServerOptions& o) {
         {"max_batch_tokens", o.max_batch_tokens, 1, kAny},
         {"max_shared_tokens", o.max_shared_tokens, 0, kAny},
         {"max_inline_bytes", o.max_inline_bytes, 0, kAny},
-        {"max_layer_loads", o.max_layer_loads, 1, kAny}}) {
+        {"max_layer_loads", o.max_layer_loads, 1, kAny},
+        {"max_layer_weights_bytes", o.max_layer_weights_bytes, 0, kAny}}) {
     if (r.value >= r.low && r.value <= r.high) continue;
     return Refuse(
         r.flag,

@@ -70,6 +70,8 @@ struct ServerOptions {
   bool demo_layer = true;  // hosts "demo", built in
   bool allow_layer_admin = false;  // LoadLayer and UnloadLayer
   int64_t max_layer_loads = 16;    // that wait or run at once
+  // Of all loaded versions; 0: no limit. The attention of a model of eight billion parameters is 5.4 GB in f32.
+  int64_t max_layer_weights_bytes = int64_t{8} << 30;
 
   // Operation.
   absl::Duration max_connection_age = absl::Minutes(30);

@@ -82,6 +82,9 @@ ABSL_FLAG(bool, allow_layer_admin, Defaults().allow_layer_admin,
           "Whether clients may load and unload layers (LoadLayer, UnloadLayer).");
 ABSL_FLAG(int64_t, max_layer_loads, Defaults().max_layer_loads,
           "Most LoadLayer calls waiting and running at once; more are refused with RESOURCE_EXHAUSTED.");
+ABSL_FLAG(int64_t, max_layer_weights_bytes, Defaults().max_layer_weights_bytes,
+          "Most bytes of packed weights of layers in memory; a layer beyond is not loaded (FAILED_PRECONDITION). 0: no "
+          "limit.");
 ABSL_FLAG(absl::Duration, max_connection_age, Defaults().max_connection_age,
           "Age at which a connection is closed, so that clients spread over new replicas. Calls in progress go on.");
 ABSL_FLAG(absl::Duration, max_connection_age_grace, Defaults().max_connection_age_grace,
@@ -126,6 +129,7 @@ void VisitOptions(Options& options, Visit visit) {
   visit(options.demo_layer, FLAGS_demo_layer);
   visit(options.allow_layer_admin, FLAGS_allow_layer_admin);
   visit(options.max_layer_loads, FLAGS_max_layer_loads);
+  visit(options.max_layer_weights_bytes, FLAGS_max_layer_weights_bytes);
   visit(options.max_connection_age, FLAGS_max_connection_age);
   visit(options.max_connection_age_grace, FLAGS_max_connection_age_grace);
   visit(options.drain_timeout, FLAGS_drain_timeout);

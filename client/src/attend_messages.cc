@@ -67,7 +67,8 @@ ServerInfo Decode(const v1::ServerInfo& message) {
                      .max_layer_loads = limits.max_layer_loads(),
                      .max_peer_in_flight_requests = limits.max_peer_in_flight_requests(),
                      .max_peer_in_flight_bytes = limits.max_peer_in_flight_bytes(),
-                     .max_head_sequences = limits.max_head_sequences()}};
+                     .max_head_sequences = limits.max_head_sequences(),
+                     .max_layer_weights_bytes = limits.max_layer_weights_bytes()}};
 }
 
 }  // namespace triad::client

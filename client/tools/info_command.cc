@@ -29,7 +29,8 @@ Json LimitsJson(const client::Limits& limits) {
           {"max_layer_loads", limits.max_layer_loads},
           {"max_peer_in_flight_requests", limits.max_peer_in_flight_requests},
           {"max_peer_in_flight_bytes", limits.max_peer_in_flight_bytes},
-          {"max_head_sequences", limits.max_head_sequences}};
+          {"max_head_sequences", limits.max_head_sequences},
+          {"max_layer_weights_bytes", limits.max_layer_weights_bytes}};
 }
 
 Json InfoJson(const client::ServerInfo& info) {

@@ -85,6 +85,7 @@ TEST(ServerInfoTest, SaysWhatTheServerIsAndAccepts) {
   EXPECT_EQ(info.limits().max_peer_in_flight_requests(), 50);
   EXPECT_EQ(info.limits().max_peer_in_flight_bytes(), options.max_in_flight_bytes / 2);
   EXPECT_EQ(info.limits().max_head_sequences(), 1 << 20);
+  EXPECT_EQ(info.limits().max_layer_weights_bytes(), options.max_layer_weights_bytes);
 }
 
 TEST(ServerPagesTest, MetricsAreThereFromTheStart) {

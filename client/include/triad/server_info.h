@@ -26,7 +26,8 @@ struct Limits {
   // Of one client address, and so of all clients on unix sockets together; 0 may also be a bound that is off.
   int64_t max_peer_in_flight_requests = 0;
   int64_t max_peer_in_flight_bytes = 0;
-  int64_t max_head_sequences = 0;  // most sequences * kv_heads of one request
+  int64_t max_head_sequences = 0;       // most sequences * kv_heads of one request
+  int64_t max_layer_weights_bytes = 0;  // most bytes of packed weights of layers in memory; 0 may also be no bound
 };
 
 struct ServerInfo {

@@ -144,7 +144,7 @@ TEST(AttendMessagesTest, EveryLimitOfTheServerIsRead) {
                  read.max_in_flight_bytes, absl::ToInt64Nanoseconds(read.max_queue_time), read.max_streams,
                  read.max_stream_items, read.max_reference_work, read.max_batch, read.max_in_flight_requests,
                  read.grpc_memory_bytes, read.max_layer_loads, read.max_peer_in_flight_requests,
-                 read.max_peer_in_flight_bytes, read.max_head_sequences}));
+                 read.max_peer_in_flight_bytes, read.max_head_sequences, read.max_layer_weights_bytes}));
 }
 
 }  // namespace

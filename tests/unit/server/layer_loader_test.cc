@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -29,7 +30,7 @@ class FakeSource final : public LayerSource {
  public:
   absl::StatusOr<LayerFolder> Find(const LayerChoice& choice) override {
     if (choice.version.value_or(1) > 3) return absl::NotFoundError("there is no such folder");
-    return LayerFolder{.name = choice.name, .version = choice.version.value_or(3)};
+    return LayerFolder{.name = choice.name, .version = choice.version.value_or(3), .weights_file_bytes = file_bytes};
   }
   absl::StatusOr<std::shared_ptr<const HostedLayer>> Read(const LayerFolder& folder) override {
     reads.push_back(absl::StrCat(folder.name, "@", folder.version));
@@ -40,6 +41,7 @@ class FakeSource final : public LayerSource {
   }
 
   Gate gate;
+  int64_t file_bytes = 0;
   absl::Status status;
   std::function<void()> on_read;
   std::vector<std::string> reads;  // of the loader's thread, which a test has heard of through a done
@@ -48,10 +50,10 @@ class FakeSource final : public LayerSource {
 
 class LayerLoaderTest : public ::testing::Test {
  protected:
-  void Start(int64_t max_loads = 8) {
+  void Start(const LayerLoadLimits& limits = {}) {
     auto source = std::make_unique<FakeSource>();
     source_ = source.get();
-    loader_ = *LayerLoader::Create(max_loads, std::move(source), store_);
+    loader_ = *LayerLoader::Create(limits, std::move(source), store_);
   }
   // The end of a load that must be accepted.
   std::future<absl::StatusOr<LoadedLayer>> Load(LayerChoice choice) {
@@ -132,7 +134,7 @@ TEST_F(LayerLoaderTest, LoadsOneAtATimeInOrder) {
 }
 
 TEST_F(LayerLoaderTest, RefusesAtTheBoundAndTakesMoreAfterwards) {
-  Start(/*max_loads=*/2);
+  Start({.max_loads = 2});
   source_->gate.Close();
   auto a = Load({"a", 1});
   source_->gate.AwaitArrivals(1);
@@ -146,8 +148,66 @@ TEST_F(LayerLoaderTest, RefusesAtTheBoundAndTakesMoreAfterwards) {
   EXPECT_TRUE(Load({"c", 1}).get().ok());
 }
 
+class LayerWeightsBoundTest : public LayerLoaderTest {
+ protected:
+  static int64_t LayerBytes() { return MakeSmallLayer(/*seed=*/1)->weights_bytes(); }
+  // Loads `choice`, each time a layer of its own.
+  absl::Status LoadOwn(LayerChoice choice) {
+    source_->layer = MakeSmallLayer(/*seed=*/1);
+    const absl::Status status = Load(std::move(choice)).get().status();
+    source_->layer = nullptr;
+    return status;
+  }
+  void ExpectNoRoom(const absl::Status& status, const std::string& words) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("--max_layer_weights_bytes = "), HasSubstr(words)));
+  }
+};
+
+TEST_F(LayerWeightsBoundTest, AFileThatCannotFitIsNotRead) {
+  Start({.max_weights_bytes = 2 * LayerBytes()});
+  EXPECT_TRUE(LoadOwn({"a", 1}).ok());
+  source_->file_bytes = LayerBytes() + 1;
+  ExpectNoRoom(LoadOwn({"a", 2}), absl::StrCat("a@2: layers hold ", LayerBytes()));
+  EXPECT_THAT(source_->reads, ElementsAre("a@1"));
+  source_->file_bytes = LayerBytes();
+  EXPECT_TRUE(LoadOwn({"a", 2}).ok());
+}
+
+TEST_F(LayerWeightsBoundTest, WhatWasPackedLargerThanItsFileDoesNotServe) {
+  Start({.max_weights_bytes = 2 * LayerBytes() - 1});
+  EXPECT_TRUE(LoadOwn({"a", 1}).ok());
+  ExpectNoRoom(LoadOwn({"a", 2}), absl::StrCat("needs ", LayerBytes(), " more"));
+  EXPECT_EQ(store_.totals().weights_bytes, LayerBytes());
+  EXPECT_EQ(store_.Find("a", std::nullopt)->version, 1);
+}
+
+TEST_F(LayerWeightsBoundTest, AnUnloadedLayerCountsUntilItsLastHolderLetsGo) {
+  Start({.max_weights_bytes = LayerBytes()});
+  EXPECT_TRUE(LoadOwn({"a", 1}).ok());
+  std::shared_ptr<const HostedLayer> held = *store_.Remove("a", 1);
+  ExpectNoRoom(LoadOwn({"a", 2}), "unload one");
+  held = nullptr;
+  EXPECT_TRUE(LoadOwn({"a", 2}).ok());
+}
+
+TEST_F(LayerWeightsBoundTest, WhatWasDiscardedIsFreedBeforeTheNextLoad) {
+  Start({.max_weights_bytes = LayerBytes()});
+  EXPECT_TRUE(LoadOwn({"a", 1}).ok());
+  loader_->Discard(*store_.Remove("a", 1));
+  EXPECT_TRUE(LoadOwn({"a", 2}).ok());
+}
+
+TEST_F(LayerWeightsBoundTest, AppliesAtTheStartAndToNothingWithoutALimit) {
+  Start({.max_weights_bytes = LayerBytes() - 1});
+  ExpectNoRoom(loader_->LoadNow({"a", 1}).status(), "layer a@1: layers hold 0");
+  Start({.max_weights_bytes = 0});
+  source_->file_bytes = std::numeric_limits<int64_t>::max();
+  EXPECT_TRUE(LoadOwn({"a", 1}).ok());
+}
+
 TEST_F(LayerLoaderTest, WhoeverHearsOfAnEndMayAskForTheNext) {
-  Start(/*max_loads=*/1);
+  Start({.max_loads = 1});
   std::promise<absl::Status> next;
   auto first = loader_->Submit({"a", 1}, [&](absl::StatusOr<LoadedLayer>) {
     next.set_value(loader_->Submit({"b", 1}, [](absl::StatusOr<LoadedLayer>) {}));

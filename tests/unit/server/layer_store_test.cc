@@ -110,6 +110,16 @@ TEST_F(LayerStoreTest, TotalsCountVersionsAndTheirBytes) {
   EXPECT_EQ(store_.totals().weights_bytes, 2 * layer_->weights_bytes());
 }
 
+TEST_F(LayerStoreTest, TotalsCountTheBytesOfWhatIsRemovedAndStillHeld) {
+  const int64_t bytes = layer_->weights_bytes();
+  Publish("a", 1);
+  EXPECT_TRUE(store_.Remove("a", 1).ok());
+  EXPECT_EQ(store_.totals().layers, 0);
+  EXPECT_EQ(store_.totals().weights_bytes, bytes);
+  layer_ = nullptr;
+  EXPECT_EQ(store_.totals().weights_bytes, 0);
+}
+
 TEST_F(LayerStoreTest, ServesWhileVersionsComeAndGo) {
   Publish("a", 1);
   std::thread changing([&] {

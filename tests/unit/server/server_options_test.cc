@@ -186,6 +186,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "--max_peer_in_flight_bytes"},
         BadOption{"NoHeadSequences", [](ServerOptions& o) { o.max_head_sequences = 0; }, "--max_head_sequences"},
         BadOption{"NoLayerLoads", [](ServerOptions& o) { o.max_layer_loads = 0; }, "--max_layer_loads"},
+        BadOption{"NegativeLayerWeights", [](ServerOptions& o) { o.max_layer_weights_bytes = -1; },
+                  "--max_layer_weights_bytes"},
         BadOption{"LogFormat", [](ServerOptions& o) { o.log_format = "xml"; }, "xml"},
         BadOption{"InstructionSet", [](ServerOptions& o) { o.instruction_set = "mmx"; }, "mmx"},
         BadOption{"Kernel", [](ServerOptions& o) { o.kernel = "cuda"; }, "cuda"}),

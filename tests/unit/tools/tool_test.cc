@@ -83,7 +83,7 @@ TEST(ToolTest, InfoPrintsJson) {
   const auto document = nlohmann::json::parse(tool.out.str());
   EXPECT_THAT(document["version"].get<std::string>(), HasSubstr("1.2.3"));
   EXPECT_EQ(document["limits"]["max_batch"], 99);
-  EXPECT_EQ(document["limits"].size(), 16u);
+  EXPECT_EQ(document["limits"].size(), 17u);
 }
 
 TEST(ToolTest, TargetAndTimeoutReachTheCall) {
