@@ -262,7 +262,7 @@ absl::Status CheckOutputs(DType dtype, const OutputShapes& shapes, const Attenti
   if (total) total = CheckedAdd(*total, *weights);
   if (!total || *total > limits.max_message_bytes) {
     return Refuse("output, lse and weights together",
-                  absl::StrCat("be at most --max_message_bytes = ", limits.max_message_bytes, " bytes"),
+                  absl::StrCat("be at most ", limits.max_message_bytes, " bytes, to fit --max_message_bytes"),
                   total ? absl::StrCat(*total) : "more than 2^63");
   }
   return absl::OkStatus();

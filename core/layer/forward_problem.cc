@@ -168,7 +168,7 @@ absl::Status CheckReplyBytes(const ForwardProblem& problem, const AttentionLimit
   }
   if (total && *total <= limits.max_message_bytes) return absl::OkStatus();
   return Refuse("output, lse and weights together",
-                absl::StrCat("be at most --max_message_bytes = ", limits.max_message_bytes, " bytes"),
+                absl::StrCat("be at most ", limits.max_message_bytes, " bytes, to fit --max_message_bytes"),
                 total ? absl::StrCat(*total) : "more than 2^63");
 }
 

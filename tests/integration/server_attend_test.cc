@@ -188,7 +188,8 @@ TEST_F(ServerAttendTest, NamesTheFlagOfALimit) {
 TEST_F(ServerAttendTest, RefusesARequestWhoseReplyWouldPassTheMessageLimit) {
   v1::AttendRequest request = MakeRequest({.q_len = 1024, .kv_len = 1, .heads = 8, .kv_heads = 1, .head_dim = 1}, 1);
   *request.mutable_value() = ZeroTensor({1, 1, 1, 1024});
-  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"--max_message_bytes"});
+  // 1 MiB, of which 256 bytes are for what stands around the tensors' data.
+  ExpectRefused(request, grpc::INVALID_ARGUMENT, {"at most 1048320 bytes, to fit --max_message_bytes; was 33554432"});
 }
 
 TEST_F(ServerAttendTest, NamesUnknownFieldsAnywhere) {

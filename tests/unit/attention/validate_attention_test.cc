@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
               WithWeights,
               {.max_message_bytes = 1536},
               {.max_message_bytes = 1535},
-              "output, lse and weights together must be at most --max_message_bytes = 1535 bytes; was 1536"}),
+              "output, lse and weights together must be at most 1535 bytes, to fit --max_message_bytes; was 1536"}),
     [](const testing::TestParamInfo<Limit>& tested) { return tested.param.name; });
 
 TEST(ValidateAttentionTest, ValueWidthHasTheSameLimit) {

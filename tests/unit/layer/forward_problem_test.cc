@@ -208,7 +208,7 @@ std::vector<Refusal> LimitRefusals() {
       {"ReplyBytes",
        Padded,
        SelfSpec(),
-       "output, lse and weights together must be at most --max_message_bytes = 599 bytes; was 600",
+       "output, lse and weights together must be at most 599 bytes, to fit --max_message_bytes; was 600",
        {.max_message_bytes = 599}},
   };
 }
