@@ -59,10 +59,7 @@ void InFlightLedger::Release(int64_t bytes, Peers::iterator peer) {
   if (--all_.requests == 0) idle_.SignalAll();
 }
 
-absl::Status InFlightLedger::CheckOpen() const {
-  MutexLock lock(mu_);
-  return draining_ ? DrainingError() : absl::OkStatus();
-}
+absl::Status InFlightLedger::CheckOpen() const { return draining_ ? DrainingError() : absl::OkStatus(); }
 
 void InFlightLedger::BeginDrain() {
   MutexLock lock(mu_);

@@ -4,6 +4,7 @@
 // longer), of all clients and of each, and it says when a draining server is done.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -77,7 +78,8 @@ class InFlightLedger {
   // they are, or the peer has as much here as one may.
   Answer Acquire(const Claim& claim);
 
-  // OK, or the UNAVAILABLE of Acquire: cheap, so that a draining server refuses before it decodes.
+  // OK, or the UNAVAILABLE of Acquire: cheap and without the lock, so that a draining server refuses before it decodes.
+  // Who comes in at that very moment is refused by Acquire.
   absl::Status CheckOpen() const;
 
   // No holds are given out from here on.
@@ -94,11 +96,11 @@ class InFlightLedger {
   void Release(int64_t bytes, Peers::iterator peer);
 
   const LedgerLimits limits_;
-  mutable Mutex mu_;  // guards all below
-  CondVar idle_;      // signalled when all_.requests falls to 0
-  bool draining_ ABSL_GUARDED_BY(mu_) = false;
-  Share all_ ABSL_GUARDED_BY(mu_);    // bytes <= max_bytes
-  Peers peers_ ABSL_GUARDED_BY(mu_);  // with requests > 0 each
+  mutable Mutex mu_;                   // guards all below
+  CondVar idle_;                       // signalled when all_.requests falls to 0
+  std::atomic<bool> draining_{false};  // changed under mu_, read by CheckOpen without
+  Share all_ ABSL_GUARDED_BY(mu_);     // bytes <= max_bytes
+  Peers peers_ ABSL_GUARDED_BY(mu_);   // with requests > 0 each
 };
 
 }  // namespace triad

@@ -110,7 +110,7 @@ void ItemStream<Request, Reply>::Answer(std::unique_ptr<Item> item, absl::Status
   status = WithDeadline(std::move(status), item->deadline, item->answered);
   item->reply->set_request_id(item->frame->request_id());
   if (!status.ok()) {
-    *item->reply->mutable_error() = ToStreamError(status, context_.scheduler.retry_after());
+    *item->reply->mutable_error() = ToStreamError(status, [this] { return context_.scheduler.retry_after(); });
   }
   context_.metrics.OnAnswered({.method = method_,
                                .code = status.code(),

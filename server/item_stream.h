@@ -58,7 +58,7 @@ class ItemStream final : public grpc::ServerBidiReactor<Request, Reply>,
     absl::Status status = context_.streams.Add(self_);
     if (status.ok()) return Pump();
     context_.metrics.OnAnswered({.method = method_, .code = status.code()});
-    if (absl::IsResourceExhausted(status)) AddRetryPushback(rpc_, context_.scheduler.retry_after());
+    AddRetryPushback(rpc_, status, [this] { return context_.scheduler.retry_after(); });
     {
       MutexLock lock(mu_);
       state_.is_finished = true;

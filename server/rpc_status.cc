@@ -14,22 +14,24 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-int64_t PushbackMs(Duration retry_after) {
-  return std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(retry_after).count());
+std::optional<int64_t> PushbackMs(const absl::Status& status, AskRetryAfter retry_after) {
+  if (!absl::IsResourceExhausted(status)) return std::nullopt;
+  return std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(retry_after()).count());
 }
 
-void AddRetryPushback(grpc::CallbackServerContext& rpc, Duration retry_after) {
-  rpc.AddTrailingMetadata(kRetryPushbackKey, std::to_string(PushbackMs(retry_after)));
+void AddRetryPushback(grpc::CallbackServerContext& rpc, const absl::Status& status, AskRetryAfter retry_after) {
+  if (const std::optional<int64_t> ms = PushbackMs(status, retry_after)) {
+    rpc.AddTrailingMetadata(kRetryPushbackKey, std::to_string(*ms));
+  }
 }
 
-v1::StreamError ToStreamError(const absl::Status& status, Duration retry_after) {
+v1::StreamError ToStreamError(const absl::Status& status, AskRetryAfter retry_after) {
   v1::StreamError error;
   error.set_code(static_cast<int32_t>(status.code()));
   error.set_message(std::string(status.message()));
-  if (absl::IsResourceExhausted(status)) {
-    const int64_t ms = PushbackMs(retry_after);
-    error.mutable_retry_delay()->set_seconds(ms / 1000);
-    error.mutable_retry_delay()->set_nanos(static_cast<int32_t>(ms % 1000 * 1'000'000));
+  if (const std::optional<int64_t> ms = PushbackMs(status, retry_after)) {
+    error.mutable_retry_delay()->set_seconds(*ms / 1000);
+    error.mutable_retry_delay()->set_nanos(static_cast<int32_t>(*ms % 1000 * 1'000'000));
   }
   return error;
 }

@@ -4,7 +4,9 @@
 #include <grpcpp/support/status.h>
 
 #include <cstdint>
+#include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "core/base/clock.h"
 #include "triad/v1/attention.pb.h"
@@ -21,14 +23,18 @@ inline constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 // The same code and message.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Rounded up, so that nobody comes back early; at least 1.
-int64_t PushbackMs(Duration retry_after);
+// When to come back, which takes the scheduler's lock to say: asked for RESOURCE_EXHAUSTED alone.
+using AskRetryAfter = absl::FunctionRef<Duration()>;
 
-// Tells the caller of what was refused for load when to come back. Before Finish.
-void AddRetryPushback(grpc::CallbackServerContext& rpc, Duration retry_after);
+// When the caller of what ended with `status` is to come back: `retry_after` rounded up, so that nobody comes back
+// early, and at least 1. nullopt: not for load.
+std::optional<int64_t> PushbackMs(const absl::Status& status, AskRetryAfter retry_after);
 
-// The same as an item's error; retry_delay only with RESOURCE_EXHAUSTED.
-v1::StreamError ToStreamError(const absl::Status& status, Duration retry_after);
+// Tells it to the caller of `rpc`, if there is anything to tell. Before Finish.
+void AddRetryPushback(grpc::CallbackServerContext& rpc, const absl::Status& status, AskRetryAfter retry_after);
+
+// An item's error, with a retry_delay where there is one.
+v1::StreamError ToStreamError(const absl::Status& status, AskRetryAfter retry_after);
 
 // gRPC cancels a call whose deadline has passed, so that both look alike from inside; this tells them apart.
 absl::Status WithDeadline(absl::Status status, Time deadline, Time now);

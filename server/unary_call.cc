@@ -27,7 +27,7 @@ void UnaryCall::Answer(absl::Status status) {
   if (status.ok()) status = SerializeResponse();
   answered_ = context_.clock.Now();
   status = WithDeadline(std::move(status), deadline_, answered_);
-  if (absl::IsResourceExhausted(status)) AddRetryPushback(exchange_.rpc, retry_after());
+  AddRetryPushback(exchange_.rpc, status, [this] { return retry_after(); });
   context_.metrics.OnAnswered(
       {.method = exchange_.method,
        .code = status.code(),

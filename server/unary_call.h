@@ -75,7 +75,7 @@ class TaskCall : public UnaryCall {
  public:
   using UnaryCall::UnaryCall;
 
-  // `pieces` is what the message has not (Job).
+  // Once CheckOpen has let it in. `pieces` is what the message has not (Job).
   void Begin(MakeTask<Request, Response> make, std::unique_ptr<KeyValuePieces> pieces = nullptr) {
     absl::Status status = Submit({.request = static_cast<const Request&>(exchange().request),
                                   .response = static_cast<Response&>(exchange().response),
@@ -97,7 +97,6 @@ class TaskCall : public UnaryCall {
  private:
   // OK: the task's done will answer, or has already.
   absl::Status Submit(Job<Request, Response> job, MakeTask<Request, Response> make) {
-    if (absl::Status status = CheckOpen(context_); !status.ok()) return status;
     absl::StatusOr<std::unique_ptr<Task>> task = make(std::move(job), context_);
     if (!task.ok()) return task.status();
     absl::StatusOr<TaskId> id = AdmitTask(*std::move(task), PeerName(exchange().rpc.peer()), context_, hold_);
@@ -115,7 +114,11 @@ template <class Request, class Response>
 grpc::ServerUnaryReactor* StartTaskCall(const UnaryExchange& exchange, MakeTask<Request, Response> make,
                                         ServingContext& context) {
   auto* const call = std::make_unique<TaskCall<Request, Response>>(exchange, context).release();
-  call->Begin(make);
+  if (absl::Status status = CheckOpen(context); status.ok()) {
+    call->Begin(make);
+  } else {
+    call->Answer(std::move(status));
+  }
   return call;
 }
 
