@@ -10,9 +10,8 @@ namespace triad {
 namespace {
 
 // glibc gives every large buffer fresh pages from the kernel and returns them when it is freed; on a virtual machine
-// faulting them in costs several times the copy itself. Measured over a unix socket, one call at a time, both ends:
-// 0.25 GB/s at 16 MiB untuned, 3.4-3.8 GB/s with the settings below, and resident memory flat at 113 MB under a mix of
-// 1 KB to 16 MiB messages. jemalloc and mimalloc, tuned likewise, came to at most 3.0 GB/s (DECISIONS.md, "Allocator").
+// faulting them in costs several times the copy itself: 0.25 GB/s at 16 MiB untuned, 3.4-3.8 GB/s with the settings
+// below, and memory stays flat under mixed sizes (DECISIONS.md, "The allocator is glibc's, tuned at start").
 void TuneAllocator() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 1 << 30);  // 1 GiB: message buffers come from the heap, whose pages stay
