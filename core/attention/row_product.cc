@@ -192,23 +192,38 @@ void SumValuesOfDim(const RowValueProduct& product, const HeadKeys& keys, int64_
   *output = hn::GetLane(sum);
 }
 
+// As many whole groups of kVectors vectors of dims as there are, from `dim` on, then smaller groups. Returns the first dim
+// that is left, fewer than a vector before the end.
+template <class Elements, int kRows, int kVectors>
+HWY_INLINE int64_t SumVectors(const RowValueProduct& product, const HeadKeys& keys, int64_t dim, FetchPace& pace) {
+  constexpr int64_t kStep = kVectors * hn::MaxLanes(F32Vector());
+  for (; dim + kStep <= product.values.dims; dim += kStep) {
+    SumValues<Elements, kRows, kVectors>(product, keys, dim, pace);
+  }
+  if constexpr (kVectors > 1) dim = SumVectors<Elements, kRows, kVectors / 2>(product, keys, dim, pace);
+  return dim;
+}
+
+// Groups that SumVectors makes of so many dims: whole ones, and one for each smaller size that is needed.
+template <int kVectors>
+constexpr int64_t GroupsOf(int64_t dims) {
+  const int64_t vectors = dims / static_cast<int64_t>(hn::MaxLanes(F32Vector()));
+  int64_t groups = vectors / kVectors;
+  for (int64_t rest = vectors % kVectors; rest != 0; rest &= rest - 1) ++groups;
+  return groups;
+}
+
 template <class Elements, int kRows>
 void MultiplyValuesOf(const RowValueProduct& product) {
   constexpr int kVectors = kRows == 1 ? 8 : kRows == 2 ? 4 : 2;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(F32Vector()));
-  const int64_t dims = product.values.dims;
   const int64_t count = product.values.count;
   const int64_t step = product.heads.count == 1 ? count : kKeysOfHeads;
-  FetchPace pace(product.ahead, /*parts=*/1, product.heads.count * count * CeilDiv(dims, kVectors * lanes));
+  FetchPace pace(product.ahead, /*parts=*/1, product.heads.count * count * GroupsOf<kVectors>(product.values.dims));
   for (int64_t key = 0; key < count; key += step) {
     for (int64_t head = 0; head < product.heads.count; ++head) {
       const HeadKeys keys = {.head = head, .begin = key, .end = std::min(key + step, count)};
-      int64_t dim = 0;
-      for (; dim + kVectors * lanes <= dims; dim += kVectors * lanes) {
-        SumValues<Elements, kRows, kVectors>(product, keys, dim, pace);
-      }
-      for (; dim + lanes <= dims; dim += lanes) SumValues<Elements, kRows, 1>(product, keys, dim, pace);
-      for (; dim < dims; ++dim) {
+      int64_t dim = SumVectors<Elements, kRows, kVectors>(product, keys, /*dim=*/0, pace);
+      for (; dim < product.values.dims; ++dim) {
         for (int64_t row = 0; row < kRows; ++row) SumValuesOfDim<Elements>(product, keys, row, dim);
       }
     }
