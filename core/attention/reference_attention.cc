@@ -11,6 +11,11 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
+// Work of an item of more than one query, some 1.5 ms of a core.
+constexpr double kFullItemFlop = 1e6;
+// What a row costs beside its keys, in the same measure.
+constexpr double kRowFlop = 512;
+
 // One row of the answer: query `i` of `sequence`, for query head `head`, which reads `kv_head`.
 struct Row {
   const AttentionProblem& problem;
@@ -159,22 +164,56 @@ void ComputeRow(const Row& row, const AttentionOutputs& outputs, Scratch& scratc
   if (problem.return_weights) WriteWeights(row, visible, count, softmax, outputs.weights);
 }
 
-}  // namespace
+// What an item is at least made to do before the next one begins.
+double LeastItemWork(const AttentionProblem& problem) {
+  double rows = 0;
+  for (const Sequence& sequence : problem.sequences) rows += static_cast<double>(sequence.q_len);
+  const double work = FlopNeeded(problem) + kRowFlop * rows * static_cast<double>(problem.heads);
+  return std::max(kFullItemFlop, work / static_cast<double>(ReferenceAttention::kMaxFullItems));
+}
 
-std::vector<WorkItem> ReferenceAttention::Plan(const AttentionProblem& problem) const {
+// The items of kv head 0 of a sequence.
+std::vector<WorkItem> ItemsOfHead(const AttentionProblem& problem, int64_t s, double least_work) {
+  const Sequence& sequence = problem.sequences[static_cast<size_t>(s)];
   const int64_t group = problem.group();
   const double flop_per_key = 2.0 * static_cast<double>((problem.qk_head_dim + problem.v_head_dim) * group);
   std::vector<WorkItem> items;
+  double work = least_work;  // of the last item: there is none yet
+  for (int64_t i = 0; i < sequence.q_len; ++i) {
+    if (work >= least_work) {
+      items.push_back({.sequence = s, .row_begin = i * group});
+      work = 0;
+    }
+    const KeyRange range = i < sequence.query_length ? problem.VisibleKeys(sequence, i) : KeyRange{};
+    const double flop = flop_per_key * static_cast<double>(range.end - range.begin);
+    items.back().row_end = (i + 1) * group;
+    items.back().flop += flop;
+    work += flop + kRowFlop * static_cast<double>(group);
+  }
+  return items;
+}
+
+// How many kv heads, of those `left`, are one item: as many as it takes, if one is no more than an item.
+int64_t HeadsOfItem(const std::vector<WorkItem>& items_of_head, double least_work, int64_t left) {
+  if (items_of_head.size() > 1) return 1;
+  const double work = items_of_head[0].flop + kRowFlop * static_cast<double>(items_of_head[0].row_end);
+  return static_cast<int64_t>(std::min(std::ceil(least_work / work), static_cast<double>(left)));
+}
+
+}  // namespace
+
+std::vector<WorkItem> ReferenceAttention::Plan(const AttentionProblem& problem) const {
+  const double least_work = LeastItemWork(problem);
+  std::vector<WorkItem> items;
   for (size_t s = 0; s < problem.sequences.size(); ++s) {
-    const Sequence& sequence = problem.sequences[s];
-    for (int64_t kv_head = 0; kv_head < problem.kv_heads; ++kv_head) {
-      for (int64_t i = 0; i < sequence.q_len; ++i) {
-        const KeyRange range = i < sequence.query_length ? problem.VisibleKeys(sequence, i) : KeyRange{};
-        items.push_back({.sequence = static_cast<int64_t>(s),
-                         .kv_head = kv_head,
-                         .row_begin = i * group,
-                         .row_end = (i + 1) * group,
-                         .flop = flop_per_key * static_cast<double>(range.end - range.begin)});
+    const std::vector<WorkItem> of_head = ItemsOfHead(problem, static_cast<int64_t>(s), least_work);
+    for (int64_t kv_head = 0; kv_head < problem.kv_heads; kv_head += items.back().kv_heads) {
+      const int64_t kv_heads = HeadsOfItem(of_head, least_work, problem.kv_heads - kv_head);
+      for (const WorkItem& item : of_head) {
+        items.push_back(item);
+        items.back().kv_head = kv_head;
+        items.back().kv_heads = kv_heads;
+        items.back().flop *= static_cast<double>(kv_heads);
       }
     }
   }
@@ -184,14 +223,16 @@ std::vector<WorkItem> ReferenceAttention::Plan(const AttentionProblem& problem) 
 absl::Status ReferenceAttention::Run(const AttentionProblem& problem, const WorkItem& item,
                                      const AttentionOutputs& outputs, Scratch& scratch) const {
   const int64_t group = problem.group();
-  for (int64_t r = item.row_begin; r < item.row_end; ++r) {
-    scratch.Reset();
-    ComputeRow({.problem = problem,
-                .sequence = problem.sequences[item.sequence],
-                .i = r / group,
-                .head = item.kv_head * group + r % group,
-                .kv_head = item.kv_head},
-               outputs, scratch);
+  for (int64_t kv_head = item.kv_head; kv_head < item.kv_head + item.kv_heads; ++kv_head) {
+    for (int64_t r = item.row_begin; r < item.row_end; ++r) {
+      scratch.Reset();
+      ComputeRow({.problem = problem,
+                  .sequence = problem.sequences[item.sequence],
+                  .i = r / group,
+                  .head = kv_head * group + r % group,
+                  .kv_head = kv_head},
+                 outputs, scratch);
+    }
   }
   return absl::OkStatus();
 }

@@ -5,9 +5,13 @@
 
 namespace triad {
 
-// One item per (sequence, kv head, query). Follows the definition in attention.proto line by line; memory O(kv_len).
+// Follows the definition in attention.proto line by line; memory O(kv_len). An item is some queries of a sequence and
+// kv head, or all of some kv heads. A query may be next to no work, so they are folded: however many there are, a
+// problem has at most 2 * kMaxFullItems items, and one more for each sequence.
 class ReferenceAttention final : public AttentionKernel {
  public:
+  static constexpr int64_t kMaxFullItems = 1 << 16;
+
   absl::string_view name() const override { return "reference"; }
   std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;
   absl::Status Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,

@@ -2,6 +2,9 @@
 #include "core/attention/reference_attention.h"
 
 #include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -138,17 +141,108 @@ TEST(ReferenceAttentionTest, OnlyScoresOfMinusInfinityAreNothing) {
   EXPECT_THAT(answer.lse.values, ElementsAre(-kInfinity));
 }
 
-TEST(ReferenceAttentionTest, AnItemIsOneQueryOfOneKvHead) {
-  const AttentionContent content = RandomContent({.batch = 2, .heads = 6, .kv_heads = 2, .q_len = 3, .kv_len = 5});
-  const AttentionCase attention_case(content);
-  const std::vector<WorkItem> items = ReferenceAttention().Plan(attention_case.problem());
-  ASSERT_EQ(items.size(), 2 * 2 * 3);
+// Each row of each sequence and kv head is in one item, in order, and the work is what the answer needs.
+void ExpectCovers(const std::vector<WorkItem>& items, const AttentionProblem& problem) {
   double flop = 0;
+  std::map<std::pair<int64_t, int64_t>, int64_t> rows;
   for (const WorkItem& item : items) {
-    EXPECT_EQ(item.row_end - item.row_begin, 3);
+    EXPECT_GT(item.row_end, item.row_begin);
+    EXPECT_EQ(item.row_end % problem.group(), 0);
+    for (int64_t kv_head = item.kv_head; kv_head < item.kv_head + item.kv_heads; ++kv_head) {
+      int64_t& next = rows[{item.sequence, kv_head}];
+      EXPECT_EQ(item.row_begin, next);
+      next = item.row_end;
+    }
     flop += item.flop;
   }
-  EXPECT_EQ(flop, FlopNeeded(attention_case.problem()));
+  ASSERT_EQ(rows.size(), problem.sequences.size() * static_cast<size_t>(problem.kv_heads));
+  for (const auto& [pair, end] : rows) {
+    EXPECT_EQ(end, problem.sequences[static_cast<size_t>(pair.first)].q_len * problem.group());
+  }
+  EXPECT_EQ(flop, FlopNeeded(problem));
+}
+
+TEST(ReferenceAttentionTest, AnItemIsSomeQueriesOfOneKvHead) {
+  const AttentionContent content = RandomContent({.batch = 2,
+                                                  .heads = 6,
+                                                  .kv_heads = 2,
+                                                  .q_len = 30,
+                                                  .kv_len = 500,
+                                                  .causal = true,
+                                                  .alignment = Alignment::kBottomRight,
+                                                  .query_lengths = {{30, 7}}});
+  const AttentionCase attention_case(content);
+  const std::vector<WorkItem> items = ReferenceAttention().Plan(attention_case.problem());
+  ExpectCovers(items, attention_case.problem());
+  EXPECT_GT(items.size(), 2u * 2u) << "large ones are more than one item";
+  EXPECT_LT(items.size(), 2u * 2u * 30u) << "small queries are folded";
+}
+
+TEST(ReferenceAttentionTest, AQueryOfMuchWorkIsAnItem) {
+  const AttentionContent content = RandomContent({.q_len = 3, .kv_len = 4000, .qk_head_dim = 64, .v_head_dim = 64});
+  const AttentionCase attention_case(content);
+  const std::vector<WorkItem> items = ReferenceAttention().Plan(attention_case.problem());
+  ExpectCovers(items, attention_case.problem());
+  EXPECT_EQ(items.size(), 3u);
+}
+
+TEST(ReferenceAttentionTest, AMessageOfNextToNothingIsNotPlannedIntoMuch) {
+  for (const int64_t kv_len : {0, 1}) {
+    AttentionOptions options{
+        .batch = 3, .q_len = 200'000, .kv_len = kv_len, .qk_head_dim = 1, .v_head_dim = 1, .return_weights = false};
+    const AttentionContent content = RandomContent(options);
+    const AttentionCase attention_case(content);
+    const std::vector<WorkItem> items = ReferenceAttention().Plan(attention_case.problem());
+    ExpectCovers(items, attention_case.problem());
+    EXPECT_LE(items.size(), 3u * 200'000u * 600u / 1'000'000u + 3u);
+  }
+}
+
+TEST(ReferenceAttentionTest, HoweverManyQueriesTheItemsAreBounded) {
+  // Nothing is read to plan: no memory needs to be there.
+  AttentionProblem problem;
+  problem.heads = problem.kv_heads = 4;
+  problem.qk_head_dim = problem.v_head_dim = 1 << 20;
+  problem.sequences = {{.q_len = 100'000, .query_length = 100'000, .kv_len = 1 << 20, .key_length = 1 << 20},
+                       {.q_len = 1, .query_length = 0}};
+  const std::vector<WorkItem> items = ReferenceAttention().Plan(problem);
+  ExpectCovers(items, problem);
+  EXPECT_LE(static_cast<int64_t>(items.size()), 2 * ReferenceAttention::kMaxFullItems + 2);
+}
+
+TEST(ReferenceAttentionTest, HeadsOfNextToNoWorkAreFoldedToo) {
+  AttentionProblem problem;
+  problem.heads = 2 << 14;
+  problem.kv_heads = 1 << 14;
+  problem.sequences = {{.q_len = 1, .query_length = 1}, {.q_len = 2, .query_length = 1, .kv_len = 3, .key_length = 3}};
+  const std::vector<WorkItem> items = ReferenceAttention().Plan(problem);
+  ExpectCovers(items, problem);
+  EXPECT_LE(items.size(), (2u << 14) * 3u * 550u / 1'000'000u + 2u) << "rows, and what one costs at most";
+}
+
+TEST(ReferenceAttentionTest, HowQueriesAreFoldedChangesNoByte) {
+  const AttentionContent content = RandomContent({.batch = 2,
+                                                  .heads = 6,
+                                                  .kv_heads = 2,
+                                                  .q_len = 30,
+                                                  .kv_len = 50,
+                                                  .causal = true,
+                                                  .alignment = Alignment::kTopLeft,
+                                                  .query_lengths = {{30, 7}}});
+  const Answer folded = Attend(content);
+  const AttentionCase attention_case(content);
+  Scratch scratch;
+  for (const WorkItem& item : ReferenceAttention().Plan(attention_case.problem())) {
+    for (int64_t row = 0; row < item.rows_of_head() * item.kv_heads; ++row) {
+      WorkItem one = item;
+      one.kv_head += row / item.rows_of_head();
+      one.kv_heads = 1;
+      one.row_begin += row % item.rows_of_head();
+      one.row_end = one.row_begin + 1;
+      ASSERT_TRUE(ReferenceAttention().Run(attention_case.problem(), one, attention_case.outputs(), scratch).ok());
+    }
+  }
+  EXPECT_TRUE(attention_case.Collect().SameBytes(folded));
 }
 
 }  // namespace
