@@ -35,6 +35,10 @@ Flow::Order& Flow::TakeableOf(const ScheduledTask& task) {
   return task.is_passed_over ? ClassOf(task).passed_over : ClassOf(task).takeable;
 }
 
+Flow::Order& Flow::ShareableOf(const ScheduledTask& task) {
+  return task.is_passed_over ? passed_over_shareable_ : shareable_;
+}
+
 void Flow::AddFlop(ScheduledTask& task, double flop) {
   task.flop_left += flop;
   ClassOf(task).waiting_flop += flop;
@@ -93,13 +97,13 @@ void Flow::MoveToList(ScheduledTask& task) {
   ClassOf(task).listed_flop += task.flop_left;
   MakeTakeable(task);
   task.is_shareable = task.share_key != nullptr;
-  if (task.is_shareable) shareable_.insert(&task);
+  if (task.is_shareable) ShareableOf(task).insert(&task);
 }
 
 void Flow::EndSharing(ScheduledTask& task) {
   if (!task.is_shareable) return;
   task.is_shareable = false;
-  shareable_.erase(&task);
+  ShareableOf(task).erase(&task);
 }
 
 void Flow::PassOverLate(SizeClass& size_class, Time now, const Pace& pace) {
@@ -108,8 +112,10 @@ void Flow::PassOverLate(SizeClass& size_class, Time now, const Pace& pace) {
     ScheduledTask& task = size_class.first();
     if (task.has_begun || !begun.WouldBeLate(task.flop, task.due)) return;
     TakeableOf(task).erase(&task);
+    if (task.is_shareable) ShareableOf(task).erase(&task);
     AddFlop(task, -task.flop_left);  // nobody waits for it any more
     task.is_passed_over = true;
+    if (task.is_shareable) ShareableOf(task).insert(&task);
     MakeTakeable(task);
   }
 }
@@ -119,9 +125,9 @@ std::vector<ScheduledTask*> Flow::TakeSharers(ScheduledTask& task, Time now, con
   SharedWork shared(now, pace, ClassOf(task).begun_flop);
   shared.Add(task.flop, task.due);
   int64_t tokens = task.tokens;
-  for (ScheduledTask* other : shareable_) {
-    const bool is_late = other->is_passed_over || shared.WouldBeLate(other->flop, other->due);
-    if (is_late && !task.is_passed_over) continue;
+  // One that is passed over has its turn when all listed are: they are late together.
+  for (ScheduledTask* other : ShareableOf(task)) {
+    if (!task.is_passed_over && shared.WouldBeLate(other->flop, other->due)) continue;
     if (tokens > budget_.max_shared_tokens - other->tokens || !shared.HasTimeFor(other->flop)) break;
     shared.Add(other->flop, other->due);
     tokens += other->tokens;

@@ -35,7 +35,9 @@ struct TakenItem {
   std::vector<ScheduledTask*> sharers;
 };
 
-// Every operation is O(log tasks + classes), of which there are at most 100. Not thread-safe.
+// Every operation is O(log tasks + classes), of which there are at most 100, over time: each task is passed over once
+// and taken once. Only an item that begins a batch costs more: it also looks at those listed, not passed over, that
+// would be late in that batch, at most all that have not begun. Not thread-safe.
 class Flow {
  public:
   // `id` orders flows that are otherwise alike.
@@ -99,6 +101,7 @@ class Flow {
   SizeClass& ClassOf(const ScheduledTask& task);
   Order& QueueOf(const ScheduledTask& task);
   Order& TakeableOf(const ScheduledTask& task);
+  Order& ShareableOf(const ScheduledTask& task);
   // `flop` more of `task` wait, or fewer when negative.
   void AddFlop(ScheduledTask& task, double flop);
   // `task` has something to take.
@@ -119,6 +122,7 @@ class Flow {
   int64_t listed_tasks_ = 0;
   std::map<int, SizeClass> classes_;  // by exponent; kept when empty, because what they are charged is not forgiven
   Order shareable_;                   // listed, with a share key, and have not begun
+  Order passed_over_shareable_;       // likewise, but they would be late: whoever is not never looks at them
 };
 
 }  // namespace triad

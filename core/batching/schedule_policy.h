@@ -24,7 +24,7 @@
 
 namespace triad {
 
-// The queue and the list. Every operation is O(log tasks + flows): flows are layers in use, and few. Not
+// The queue and the list. Every operation costs what Flow's does, and O(flows): flows are layers in use, and few. Not
 // thread-safe.
 class RollingList {
  public:
