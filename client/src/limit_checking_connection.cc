@@ -1,6 +1,7 @@
 #include "client/src/limit_checking_connection.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -21,7 +22,8 @@ constexpr int64_t kNoFraming = 0;
 // The rules, and the server's limits once they are known. Shared with calls and streams that outlive the connection.
 class RequestChecker {
  public:
-  explicit RequestChecker(const LimitOptions& options) : options_(options) {}
+  RequestChecker(std::shared_ptr<Connection> server, const LimitOptions& options, std::shared_ptr<Runtime> runtime)
+      : server_(std::move(server)), options_(options), runtime_(std::move(runtime)) {}
 
   // A request that passed what needs no server.
   struct Checked {
@@ -39,41 +41,70 @@ class RequestChecker {
     return checked;
   }
 
-  absl::Status CheckServers(const Checked& checked, const Limits& limits) const {
+  // Whether the server takes it, by the limits that are known. nullopt: it has to be asked, because none are, or
+  // because they refuse it and are old.
+  std::optional<absl::Status> CheckKnown(const Checked& checked) const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    if (!known_) return std::nullopt;
+    absl::Status status = CheckBy(checked, known_->limits);
+    if (status.ok() || runtime_->Now() - known_->learned < absl::ToChronoNanoseconds(options_.trusted_for)) {
+      return status;
+    }
+    return std::nullopt;
+  }
+
+  // By the answer of GetServerInfo, which is kept.
+  absl::Status CheckBy(const Checked& checked, const absl::StatusOr<ServerInfo>& info) {
+    const absl::StatusOr<Limits> limits = Learn(info);
+    return limits.ok() ? CheckBy(checked, *limits) : limits.status();
+  }
+
+  // Asks the server if need be, and waits for it.
+  absl::Status Check(const Checked& checked, const CallOptions& options) {
+    const std::optional<absl::Status> known = CheckKnown(checked);
+    return known ? *known : CheckBy(checked, server_->GetServerInfo(options));
+  }
+
+  // As Check, of nothing: so that limits are known.
+  absl::Status Prepare(const CallOptions& options) { return Check({}, options); }
+
+ private:
+  // Limits, and when the server said so.
+  struct Known {
+    Limits limits;
+    std::chrono::steady_clock::time_point learned;
+  };
+
+  absl::Status CheckBy(const Checked& checked, const Limits& limits) const {
     return CheckServerLimits(checked.sizes, checked.bytes, limits, options_.target);
   }
 
-  std::optional<Limits> KnownLimits() const ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    return limits_;
-  }
-
-  // Takes the answer of GetServerInfo.
   absl::StatusOr<Limits> Learn(const absl::StatusOr<ServerInfo>& info) ABSL_LOCKS_EXCLUDED(mu_) {
     if (!info.ok() && !absl::IsUnimplemented(info.status())) return info.status();
-    const Limits limits = info.ok() ? info->limits : Limits();
+    const Known known{.limits = info.ok() ? info->limits : Limits(), .learned = runtime_->Now()};
     absl::MutexLock lock(&mu_);
-    limits_ = limits;
-    return limits;
+    known_ = known;
+    return known.limits;
   }
 
- private:
+  const std::shared_ptr<Connection> server_;
   const LimitOptions options_;
+  const std::shared_ptr<Runtime> runtime_;
 
   mutable absl::Mutex mu_;
-  std::optional<Limits> limits_ ABSL_GUARDED_BY(mu_);  // set once the server has said
+  std::optional<Known> known_ ABSL_GUARDED_BY(mu_);  // set once the server has said
 };
 
 template <class Stream>
 class LimitCheckingStream final : public Stream {
  public:
-  LimitCheckingStream(std::unique_ptr<Stream> next, std::shared_ptr<const RequestChecker> checker, const Limits& limits)
-      : next_(std::move(next)), checker_(std::move(checker)), limits_(limits) {}
+  LimitCheckingStream(std::unique_ptr<Stream> next, std::shared_ptr<RequestChecker> checker, CallOptions asking)
+      : next_(std::move(next)), checker_(std::move(checker)), asking_(std::move(asking)) {}
 
   absl::Status Send(uint64_t request_id, const typename Stream::Request& request, const ItemOptions& options) override {
     const auto checked = checker_->CheckOwn(request, kStreamItemBytes);
     if (!checked.ok()) return checked.status();
-    if (absl::Status status = checker_->CheckServers(*checked, limits_); !status.ok()) return status;
+    if (absl::Status status = checker_->Check(*checked, asking_); !status.ok()) return status;
     return next_->Send(request_id, request, options);
   }
   absl::Status Cancel(uint64_t request_id) override { return next_->Cancel(request_id); }
@@ -83,8 +114,8 @@ class LimitCheckingStream final : public Stream {
 
  private:
   const std::unique_ptr<Stream> next_;
-  const std::shared_ptr<const RequestChecker> checker_;
-  const Limits limits_;
+  const std::shared_ptr<RequestChecker> checker_;
+  const CallOptions asking_;  // of a question about limits
 };
 
 // A call of Connection, by its pointer to member.
@@ -101,7 +132,9 @@ class LimitCheckingConnection final : public Connection {
  public:
   LimitCheckingConnection(std::shared_ptr<Connection> next, const LimitOptions& options,
                           std::shared_ptr<Runtime> runtime)
-      : next_(std::move(next)), runtime_(std::move(runtime)), checker_(std::make_shared<RequestChecker>(options)) {}
+      : next_(std::move(next)),
+        runtime_(std::move(runtime)),
+        checker_(std::make_shared<RequestChecker>(next_, options, runtime_)) {}
 
   absl::StatusOr<AttendResponse> Attend(const AttendRequest& request, const CallOptions& options) override {
     return Call(&Connection::Attend, request, options);
@@ -149,20 +182,13 @@ class LimitCheckingConnection final : public Connection {
  private:
   using Checked = RequestChecker::Checked;
 
-  absl::StatusOr<Limits> GetLimits(const CallOptions& options) {
-    if (const std::optional<Limits> known = checker_->KnownLimits()) return *known;
-    return checker_->Learn(next_->GetServerInfo(options));
-  }
-
   template <class Request, class Response>
   absl::StatusOr<Response> Call(BlockingCall<Request, Response> call, const Request& request,
                                 const CallOptions& options) {
     const Deadline deadline(*runtime_, options.timeout);
     const absl::StatusOr<Checked> checked = checker_->CheckOwn(request, kNoFraming);
     if (!checked.ok()) return checked.status();
-    const absl::StatusOr<Limits> limits = GetLimits(options);
-    if (!limits.ok()) return limits.status();
-    if (absl::Status status = checker_->CheckServers(*checked, *limits); !status.ok()) return status;
+    if (absl::Status status = checker_->Check(*checked, options); !status.ok()) return status;
     return (next_.get()->*call)(request, {.timeout = deadline.Remaining(*runtime_), .cancel = options.cancel});
   }
 
@@ -170,11 +196,9 @@ class LimitCheckingConnection final : public Connection {
   void CallAsync(CallbackCall<Request, Response> call, const Request& request, const CallOptions& options,
                  Callback<Response> done) {
     const absl::StatusOr<Checked> checked = checker_->CheckOwn(request, kNoFraming);
-    const std::optional<Limits> known = checker_->KnownLimits();
-    absl::Status status = checked.status();
-    if (status.ok() && known) status = checker_->CheckServers(*checked, *known);
-    if (!status.ok()) {
-      return runtime_->RunAfter(absl::ZeroDuration(), {}, [status, done = std::move(done)] { done(status); });
+    const std::optional<absl::Status> known = checked.ok() ? checker_->CheckKnown(*checked) : checked.status();
+    if (known && !known->ok()) {
+      return runtime_->RunAfter(absl::ZeroDuration(), {}, [status = *known, done = std::move(done)] { done(status); });
     }
     if (known) return (next_.get()->*call)(request, options, std::move(done));
     // The answer about limits comes first; then what is left of the deadline is the call's.
@@ -182,21 +206,18 @@ class LimitCheckingConnection final : public Connection {
         options, [call, next = next_, runtime = runtime_, checker = checker_, request, checked = *checked,
                   cancel = options.cancel, deadline = Deadline(*runtime_, options.timeout),
                   done = std::move(done)](absl::StatusOr<ServerInfo> info) {
-          const absl::StatusOr<Limits> limits = checker->Learn(info);
-          if (!limits.ok()) return done(limits.status());
-          if (absl::Status refused = checker->CheckServers(checked, *limits); !refused.ok()) return done(refused);
+          if (absl::Status refused = checker->CheckBy(checked, info); !refused.ok()) return done(refused);
           (next.get()->*call)(request, {.timeout = deadline.Remaining(*runtime), .cancel = cancel}, done);
         });
   }
 
   template <class Stream>
   absl::StatusOr<std::unique_ptr<Stream>> Open(Opening<Stream> open, const StreamOptions& options) {
-    const absl::StatusOr<Limits> limits =
-        GetLimits({.timeout = std::min(options.timeout, kDefaultTimeout), .cancel = options.cancel});
-    if (!limits.ok()) return limits.status();
+    const CallOptions asking{.timeout = std::min(options.timeout, kDefaultTimeout), .cancel = options.cancel};
+    if (absl::Status status = checker_->Prepare(asking); !status.ok()) return status;
     absl::StatusOr<std::unique_ptr<Stream>> stream = (next_.get()->*open)(options);
     if (!stream.ok()) return stream.status();
-    return std::make_unique<LimitCheckingStream<Stream>>(*std::move(stream), checker_, *limits);
+    return std::make_unique<LimitCheckingStream<Stream>>(*std::move(stream), checker_, asking);
   }
 
   const std::shared_ptr<Connection> next_;

@@ -7,7 +7,7 @@
 
 namespace triad::tools {
 
-// A request and the memory that it borrows. Movable.
+// A request, which shares the memory it was read into.
 class ForwardInputs {
  public:
   // Reads the files that `flags` name. Errors as TensorInputs'.

@@ -41,7 +41,8 @@ namespace triad::client {
 // borrowed, and copied once into what the transport sends. An answer's bytes are moved out of the message, not copied.
 //
 // Limits. A request is checked before it is sent: bytes against shapes, then the client's own max_message_bytes, then
-// the server's limits, which the first call asks the server for (one small call more; kept as long as the connection).
+// the server's limits, which the first call asks the server for (one small call more). They are kept, and asked for
+// again before they refuse a request, unless that was done within the last second: a server may come back with others.
 // The message names the limit, whose it is, and both numbers. What depends on a hosted layer's sizes (its widths, and
 // so the size of its answer) is left to the server.
 //

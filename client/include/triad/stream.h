@@ -25,7 +25,8 @@ struct StreamAnswer {
 // Threads: Send, Cancel and HalfClose from any thread; Next and Finish from one thread at a time, which may be another.
 //
 // Flow: Send blocks while the transport is full: once Limits::max_stream_items are in flight the server stops reading
-// until an answer has been taken. Whoever sends and reads on one thread keeps fewer than that in flight.
+// until an answer has been taken. Whoever sends and reads on one thread keeps fewer than that in flight. Before it
+// refuses an item for the server's limits it may ask for them, by a call of its own, and fails as that does.
 //
 // End: HalfClose, then Next until it returns nullopt, then Finish. Destroying the stream earlier cancels it; no
 // function of the stream may be running then.

@@ -16,6 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr absl::Duration kTrustedFor = absl::Seconds(60);
+
 // Counts what is sent.
 template <class Stream>
 class CountingStream final : public Stream {
@@ -37,7 +39,8 @@ class CountingStream final : public Stream {
 class LimitCheckingConnectionTest : public ::testing::Test {
  protected:
   std::shared_ptr<Connection> Connect(int64_t max_message_bytes = 1 << 20) {
-    return MakeLimitCheckingConnection(fake_, {.max_message_bytes = max_message_bytes, .target = "host:1"}, runtime_);
+    return MakeLimitCheckingConnection(
+        fake_, {.max_message_bytes = max_message_bytes, .target = "host:1", .trusted_for = kTrustedFor}, runtime_);
   }
   void SetServerLimit(int64_t max_message_bytes) { fake_->info->limits.max_message_bytes = max_message_bytes; }
 
@@ -84,6 +87,80 @@ TEST_F(LimitCheckingConnectionTest, AServerThatDoesNotSayIsNotAskedAgain) {
   EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
   EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
   EXPECT_EQ(fake_->info_calls.size(), 1);
+}
+
+TEST_F(LimitCheckingConnectionTest, OldLimitsAreAskedForAgainBeforeTheyRefuse) {
+  SetServerLimit(bytes_ - 1);
+  const auto connection = Connect();
+  EXPECT_FALSE(connection->Attend(problem_.Request(), {}).ok());
+  SetServerLimit(bytes_);  // the server has been restarted
+  runtime_->Advance(kTrustedFor - absl::Nanoseconds(1));
+  EXPECT_FALSE(connection->Attend(problem_.Request(), {}).ok());
+  EXPECT_EQ(fake_->info_calls.size(), 1) << "not yet";
+  runtime_->Advance(absl::Nanoseconds(1));
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
+  EXPECT_EQ(fake_->info_calls.size(), 2);
+  EXPECT_EQ(fake_->calls.size(), 1);
+}
+
+TEST_F(LimitCheckingConnectionTest, OldLimitsThatStillHoldRefuseAndAreTrustedAgain) {
+  SetServerLimit(bytes_ - 1);
+  const auto connection = Connect();
+  for (size_t round = 1; round <= 3; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      const auto refused = connection->Attend(problem_.Request(), {});
+      EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--max_message_bytes of the server"));
+    }
+    EXPECT_EQ(fake_->info_calls.size(), round) << "asked once for both";
+    runtime_->Advance(kTrustedFor);
+  }
+}
+
+TEST_F(LimitCheckingConnectionTest, OldLimitsThatPassARequestAreNotAskedForAgain) {
+  const auto connection = Connect();
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
+  runtime_->Advance(absl::Hours(100));
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok());
+  EXPECT_EQ(fake_->info_calls.size(), 1);
+}
+
+TEST_F(LimitCheckingConnectionTest, WhoCannotBeAskedAgainDoesNotRefuse) {
+  SetServerLimit(bytes_ - 1);
+  const auto connection = Connect();
+  EXPECT_FALSE(connection->Attend(problem_.Request(), {}).ok());
+  runtime_->Advance(kTrustedFor);
+  fake_->info = absl::UnavailableError("restarting");
+  EXPECT_EQ(connection->Attend(problem_.Request(), {}).status(), absl::UnavailableError("restarting"));
+  fake_->info = ServerInfo();
+  EXPECT_TRUE(connection->Attend(problem_.Request(), {}).ok()) << "the next call asks again";
+}
+
+TEST_F(LimitCheckingConnectionTest, AsyncCallsAndStreamsAskAgainToo) {
+  SetServerLimit(bytes_ - 1);
+  int sent = 0;
+  fake_->attend_stream = std::make_unique<CountingStream<AttendStream>>(sent);
+  const auto connection = Connect();
+  auto stream = connection->OpenAttendStream({});
+  ASSERT_TRUE(stream.ok());
+  EXPECT_EQ((*stream)->Send(1, problem_.Request()).code(), absl::StatusCode::kInvalidArgument);
+  SetServerLimit(bytes_ + 1000);
+  runtime_->Advance(kTrustedFor);
+  EXPECT_TRUE((*stream)->Send(1, problem_.Request()).ok());
+  EXPECT_EQ(sent, 1);
+  SetServerLimit(1);
+  AttendRequest longer = problem_.Request();
+  longer.sinks.resize(1000);
+  std::optional<absl::Status> status;
+  const auto done = [&](auto answer) { status = answer.status(); };
+  runtime_->Advance(kTrustedFor);
+  connection->AttendAsync(longer, {}, done);
+  EXPECT_EQ(status.value_or(absl::OkStatus()).code(), absl::StatusCode::kInvalidArgument);
+  SetServerLimit(1 << 20);
+  runtime_->Advance(kTrustedFor);
+  connection->AttendAsync(longer, {}, done);
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_EQ(fake_->info_calls.size(), 4);
+  EXPECT_EQ(fake_->calls.size(), 1);
 }
 
 TEST_F(LimitCheckingConnectionTest, AsyncChecksTheSame) {
