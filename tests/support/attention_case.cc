@@ -154,6 +154,18 @@ AttentionOutputs AttentionCase::outputs() const {
           .weights = o.return_weights ? reinterpret_cast<float*>(outputs_[2].data()) : nullptr};
 }
 
+void AttentionCase::FillOutputs(std::byte byte) const {
+  for (const GuardedBuffer& buffer : outputs_) std::fill_n(buffer.data(), buffer.byte_size(), byte);
+}
+
+std::vector<std::byte> AttentionCase::OutputBytes() const {
+  std::vector<std::byte> bytes;
+  for (const GuardedBuffer& buffer : outputs_) {
+    bytes.insert(bytes.end(), buffer.data(), buffer.data() + buffer.byte_size());
+  }
+  return bytes;
+}
+
 Answer AttentionCase::Collect() const {
   const AttentionOptions& o = content_.options;
   Answer answer;
@@ -218,6 +230,7 @@ Answer RunContent(const AttentionKernel& kernel, const AttentionContent& content
   in_pieces.key.data = in_pieces.value.data = nullptr;
   in_pieces.key.pieces = &keys.get();
   in_pieces.value.pieces = &values.get();
+  attention_case.FillOutputs(std::byte{0x3F});
   EXPECT_TRUE(Run(kernel, in_pieces, attention_case).SameBytes(answer)) << "keys and values in pieces";
   return answer;
 }

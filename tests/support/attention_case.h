@@ -31,6 +31,9 @@ class AttentionCase {
   const AttentionRequest& request() const { return request_; }
   const AttentionProblem& problem() const { return problem_; }
   AttentionOutputs outputs() const;
+  // Makes every byte of the outputs `byte`, and returns them all. They begin as 0xFF, NaN.
+  void FillOutputs(std::byte byte) const;
+  std::vector<std::byte> OutputBytes() const;
 
   // What the outputs hold now. PACKED has no rows past a sequence's length: they read as padding, output 0 and lse
   // -inf.
@@ -48,7 +51,8 @@ class AttentionCase {
 };
 
 // Lays `content` out, runs every item in the order of the plan, collects. A failure of the kernel fails the test. So
-// does, where the kernel reads keys and values that lie in pieces, another answer than that for whole ones.
+// does, where the kernel reads keys and values that lie in pieces, another answer than that for whole ones (computed
+// into memory that held something else).
 Answer RunContent(const AttentionKernel& kernel, const AttentionContent& content);
 
 }  // namespace triad
