@@ -1,8 +1,6 @@
 #include "server/forward_task.h"
 
-#include <algorithm>
 #include <exception>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -83,11 +81,7 @@ bool ForwardTask::NextStage() {
 ForwardMember ForwardTask::MakeMember() {
   const AttentionOutputs outputs =
       MakeReply(problem_.attention, {problem_.dtype, problem_.output_shape}, job_.response);
-  if (outputs.lse != nullptr) {  // padding's; weights are zeros as they are made
-    std::fill_n(outputs.lse, job_.response.lse().data().size() / sizeof(float),
-                -std::numeric_limits<float>::infinity());
-  }
-  return {.problem = &problem_, .output = outputs.output, .lse = outputs.lse, .weights = outputs.weights};
+  return {.problem = &problem_, .reply = {.output = outputs.output, .lse = outputs.lse, .weights = outputs.weights}};
 }
 
 absl::Status ForwardTask::MakeBatch() {

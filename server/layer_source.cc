@@ -39,7 +39,7 @@ absl::Status WarmUpLayer(const HostedLayer& layer, const LayerHost& host) {
   absl::StatusOr<Tensor> output = Tensor::Zeros(problem->dtype, problem->output_shape);
   if (!output.ok()) return output.status();
   Scratch scratch;
-  return RunForward(layer, host.kernel, {.problem = &*problem, .output = output->data()}, scratch);
+  return RunForward(layer, host.kernel, {.problem = &*problem, .reply = {.output = output->data()}}, scratch);
 }
 
 absl::StatusOr<std::shared_ptr<const HostedLayer>> WarmedUp(absl::StatusOr<std::unique_ptr<const HostedLayer>> layer,

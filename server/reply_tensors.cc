@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/dims.h"
+#include "server/resize_unwritten.h"
 
 namespace triad {
 namespace {
@@ -48,7 +49,7 @@ std::byte* SizeTensor(DType dtype, const Shape& shape, v1::Tensor& tensor) {
   tensor.set_dtype(EncodeDType(dtype));
   tensor.mutable_shape()->Add(shape.begin(), shape.end());
   std::string& data = *tensor.mutable_data();
-  data.resize(static_cast<size_t>(TensorBytes(dtype, shape).value_or(0)));
+  ResizeUnwritten(data, static_cast<size_t>(TensorBytes(dtype, shape).value_or(0)));
   return reinterpret_cast<std::byte*>(data.data());
 }
 

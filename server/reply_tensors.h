@@ -32,8 +32,9 @@ struct ReplyOutput {
 // Bytes of output, lse and weights together, for a problem whose sizes have been validated.
 int64_t ReplyBytes(const AttentionProblem& problem, const ReplyOutput& output);
 
-// Gives `tensor` its type, shape and bytes, and returns where the bytes lie. They are zeroed once here because
-// std::string cannot be sized without; the kernels overwrite them. May throw std::bad_alloc.
+// Gives `tensor` its type, shape and bytes, and returns where the bytes lie. They hold anything: the kernels write
+// every one (AttentionOutputs), and ForwardBatch does. So this takes no longer for a large reply, for which others may
+// wait. May throw std::bad_alloc.
 std::byte* SizeTensor(DType dtype, const Shape& shape, v1::Tensor& tensor);
 
 // Makes the tensors of an AttendResponse or ForwardResponse. May throw std::bad_alloc.

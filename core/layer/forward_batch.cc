@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/attention/pack_tile.h"
+#include "core/base/aligned_bytes.h"
 #include "core/layer/activation_layout.h"
 #include "core/layer/projection.h"
 #include "core/layer/projection_plan.h"
@@ -18,32 +18,6 @@
 
 namespace triad {
 namespace {
-
-// Bytes of padding that one item fills with the output's bias, some 0.1 ms.
-constexpr int64_t kFillBytes = 1 << 20;
-// Work that filling a byte counts as: a core moves some 10 GB/s and computes some 80 GFLOP/s.
-constexpr double kFlopPerByte = 8;
-
-// Malloc's own, aligned by hand: the allocator the server tunes cuts aligned_alloc's remainders to pieces.
-class Activations {
- public:
-  // Throws std::bad_alloc.
-  explicit Activations(int64_t bytes) : memory_(static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes) + 64))) {
-    if (memory_ == nullptr) throw std::bad_alloc();
-    void* aligned = memory_.get();
-    size_t room = static_cast<size_t>(bytes) + 64;
-    data_ = static_cast<std::byte*>(std::align(64, static_cast<size_t>(bytes), aligned, room));
-  }
-
-  std::byte* data() const { return data_; }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const { std::free(data); }
-  };
-  std::unique_ptr<std::byte[], Free> memory_;
-  std::byte* data_ = nullptr;
-};
 
 SharedRows InputRowsOf(const LayerSpec& spec, const std::vector<ForwardMember>& members) {
   SharedRows rows(spec.model_dim, /*stride=*/spec.model_dim);
@@ -54,7 +28,7 @@ SharedRows InputRowsOf(const LayerSpec& spec, const std::vector<ForwardMember>& 
       rows.Add({.rows = range.rows,
                 .source = problem.input + range.first_row * spec.model_dim * bytes,
                 .dtype = problem.dtype,
-                .reply = member.output + range.first_row * spec.output_dim * bytes,
+                .reply = member.reply.output + range.first_row * spec.output_dim * bytes,
                 .position = range.position_offset});
     }
   }
@@ -101,10 +75,9 @@ class ForwardBatch::Impl {
     size_t member = 0;
     WorkItem item;
   };
-  struct FillWork {
-    std::byte* rows = nullptr;
-    int64_t count = 0;
-    DType dtype = DType::kF32;
+  struct PaddingWork {
+    size_t member = 0;
+    ReplyPadding::Item item;
   };
   // Sines and cosines of a tile's rows.
   struct Turns {
@@ -116,7 +89,7 @@ class ForwardBatch::Impl {
   void AddMixedRows();
   void PlanAttention(size_t member, int64_t first_row, int64_t first_key_row);
   void PlanProducts(const ProjectionWork& work, Stage stage, std::vector<ProjectionWork>& items);
-  void PlanPadding(const ForwardMember& member);
+  void PlanPadding(size_t member);
 
   absl::Status Project(const ProjectionWork& work, Scratch& scratch) const;
   Turns TurnsOf(const ProjectionWork& work, const TileRows& tile, Scratch& scratch) const;
@@ -124,7 +97,6 @@ class ForwardBatch::Impl {
              float* result) const;
   void Turn(const ColumnBlock& block, const Destination& destination, const float* cosines, const float* sines,
             float* row) const;
-  void Fill(const FillWork& work, Scratch& scratch) const;
 
   const HostedLayer& layer_;
   const AttentionKernel& kernel_;
@@ -133,14 +105,15 @@ class ForwardBatch::Impl {
   const SharedRows input_;
   const SharedRows context_;
   SharedRows mixed_;                               // as input_, of the attention's output
-  const Activations query_rows_;                   // [tokens, query_stride]
-  const Activations context_rows_;                 // [context tokens, context_stride]
-  const Activations mixed_rows_;                   // [tokens, mixed_stride]
+  const AlignedBytes query_rows_;                  // [tokens, query_stride]
+  const AlignedBytes context_rows_;                // [context tokens, context_stride]
+  const AlignedBytes mixed_rows_;                  // [tokens, mixed_stride]
   std::vector<AttentionProblem> problems_;         // of each member
   std::vector<ProjectionWork> projections_;        // items of stage 1
   std::vector<AttentionWork> attentions_;          // of stage 2
   std::vector<ProjectionWork> outputs_;            // of stage 3, first these
-  std::vector<FillWork> fills_;                    // then these
+  std::vector<PaddingWork> fills_;                 // then these
+  std::vector<ReplyPadding> paddings_;             // of each member
   std::array<std::vector<double>, kStages> flop_;  // of each stage's items
 };
 
@@ -174,7 +147,7 @@ ForwardBatch::Impl::Impl(const HostedLayer& layer, const AttentionKernel& kernel
     first_context_row += members_[m].problem->context_tokens;
   }
   PlanProducts({.projection = &layer_.output_projection(), .rows = &mixed_}, Stage::kOutput, outputs_);
-  for (const ForwardMember& member : members_) PlanPadding(member);
+  for (size_t m = 0; m < members_.size(); ++m) PlanPadding(m);
 }
 
 void ForwardBatch::Impl::AddMixedRows() {
@@ -224,23 +197,12 @@ void ForwardBatch::Impl::PlanProducts(const ProjectionWork& work, Stage stage, s
   }
 }
 
-void ForwardBatch::Impl::PlanPadding(const ForwardMember& member) {
-  const ForwardProblem& problem = *member.problem;
-  const int64_t row_bytes = layer_.spec().output_dim * ByteSize(problem.dtype);
-  const int64_t most = std::max<int64_t>(1, kFillBytes / row_bytes);
-  int64_t row = 0;
-  const auto fill_up_to = [&](int64_t end) {
-    for (; row < end; row += std::min(most, end - row)) {
-      const int64_t count = std::min(most, end - row);
-      fills_.push_back({.rows = member.output + row * row_bytes, .count = count, .dtype = problem.dtype});
-      flop_[static_cast<size_t>(Stage::kOutput)].push_back(kFlopPerByte * static_cast<double>(count * row_bytes));
-    }
-  };
-  for (const RowRange& range : problem.input_rows) {
-    fill_up_to(range.first_row);
-    row = range.first_row + range.rows;
+void ForwardBatch::Impl::PlanPadding(size_t member) {
+  paddings_.emplace_back(layer_, *members_[member].problem);
+  for (const ReplyPadding::Item& item : paddings_.back().Items()) {
+    fills_.push_back({.member = member, .item = item});
+    flop_[static_cast<size_t>(Stage::kOutput)].push_back(item.flop);
   }
-  fill_up_to(problem.output_rows);
 }
 
 absl::Status ForwardBatch::Impl::RunItem(Stage stage, int64_t item, Scratch& scratch) {
@@ -249,12 +211,13 @@ absl::Status ForwardBatch::Impl::RunItem(Stage stage, int64_t item, Scratch& scr
   if (stage == Stage::kProjections) return Project(projections_[index], scratch);
   if (stage == Stage::kAttention) {
     const AttentionWork& work = attentions_[index];
-    const ForwardMember& member = members_[work.member];
+    const ForwardReply& reply = members_[work.member].reply;
     return kernel_.Run(problems_[work.member], work.item,
-                       {.output = mixed_rows_.data(), .lse = member.lse, .weights = member.weights}, scratch);
+                       {.output = mixed_rows_.data(), .lse = reply.lse, .weights = reply.weights}, scratch);
   }
   if (index < outputs_.size()) return Project(outputs_[index], scratch);
-  Fill(fills_[index - outputs_.size()], scratch);
+  const PaddingWork& work = fills_[index - outputs_.size()];
+  paddings_[work.member].Fill(work.item, members_[work.member].reply, scratch);
   return absl::OkStatus();
 }
 
@@ -331,21 +294,6 @@ void ForwardBatch::Impl::Turn(const ColumnBlock& block, const Destination& desti
   }
 }
 
-// Padding looks as if its attention gave 0.
-void ForwardBatch::Impl::Fill(const FillWork& work, Scratch& scratch) const {
-  const Projection& projection = layer_.output_projection();
-  const int64_t row_bytes = projection.outputs() * ByteSize(work.dtype);
-  if (projection.bias() == nullptr) {
-    std::memset(work.rows, 0, static_cast<size_t>(work.count * row_bytes));
-    return;
-  }
-  auto* row = scratch.Allocate<std::byte>(row_bytes);
-  StoreOutputRow({.row = projection.bias(), .dims = projection.outputs()}, work.dtype, row);
-  for (int64_t r = 0; r < work.count; ++r) {
-    std::memcpy(work.rows + r * row_bytes, row, static_cast<size_t>(row_bytes));
-  }
-}
-
 ForwardBatch::ForwardBatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ForwardBatch::~ForwardBatch() = default;
 
@@ -369,11 +317,9 @@ absl::Status ForwardBatch::RunItem(Stage stage, int64_t item, Scratch& scratch) 
 
 double ProjectionFlop(const HostedLayer& layer, const ForwardProblem& problem) {
   const Projection* const context = layer.context_projection();
-  const int64_t padding_rows = problem.output_rows - problem.tokens;
   return PlannedFlop(layer.query_projection(), problem.tokens) +
          PlannedFlop(layer.output_projection(), problem.tokens) +
-         (context == nullptr ? 0 : PlannedFlop(*context, problem.context_tokens)) +
-         kFlopPerByte * static_cast<double>(padding_rows * layer.spec().output_dim * ByteSize(problem.dtype));
+         (context == nullptr ? 0 : PlannedFlop(*context, problem.context_tokens)) + ReplyPadding(layer, problem).flop();
 }
 
 absl::Status RunForward(const HostedLayer& layer, const AttentionKernel& kernel, const ForwardMember& member,

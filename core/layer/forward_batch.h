@@ -3,7 +3,7 @@
 //
 //   stage 1  projections: rows of all requests x columns of [query | key | value]; then bias, rotary, rounding
 //   stage 2  attention: the kernel's work items of each request, from and to the activations
-//   stage 3  output projection, into the replies
+//   stage 3  output projection, into the replies; and what their padding holds
 //
 // A row's bytes do not depend on who shares the batch, nor on its place in it.
 #pragma once
@@ -19,16 +19,14 @@
 #include "core/base/scratch.h"
 #include "core/layer/forward_problem.h"
 #include "core/layer/hosted_layer.h"
+#include "core/layer/reply_padding.h"
 
 namespace triad {
 
 // One request of a batch, and where its answer goes. Borrowed until the batch is gone.
 struct ForwardMember {
   const ForwardProblem* problem = nullptr;
-  std::byte* output =
-      nullptr;  // problem->output_shape; every element is written, padding with the output's bias (attention 0)
-  float* lse = nullptr;      // null unless the problem returns it; padding was filled by the caller
-  float* weights = nullptr;  // likewise
+  ForwardReply reply;
 };
 
 class ForwardBatch {

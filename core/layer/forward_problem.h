@@ -48,7 +48,7 @@ struct ForwardProblem {
   // The attention in the middle. query, key and value are not set: ForwardBatch does that. Its sequences' query_begin,
   // key_begin, value_begin and output_begin count ROWS among those that count (padding left out), and q_len ==
   // query_length for each; lse, weights, keep and bias lie as in the request. Rows of lse and weights that belong to
-  // padding are the reply's to fill: -inf and 0.
+  // padding are not the kernel's (ReplyPadding).
   AttentionProblem attention;
 
   Shape output_shape;  // of input, with the layer's output_dim

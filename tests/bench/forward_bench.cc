@@ -68,7 +68,7 @@ class ForwardWorkload {
   std::unique_ptr<ForwardBatch> NewBatch(const AttentionKernel& kernel) {
     std::vector<ForwardMember> members;
     for (size_t r = 0; r < problems_.size(); ++r) {
-      members.push_back({.problem = &problems_[r], .output = outputs_[r].data()});
+      members.push_back({.problem = &problems_[r], .reply = {.output = outputs_[r].data()}});
     }
     absl::StatusOr<std::unique_ptr<ForwardBatch>> batch = ForwardBatch::Create(*layer_, kernel, std::move(members));
     TRIAD_CHECK(batch.ok(), "a bench's batch fits into memory");

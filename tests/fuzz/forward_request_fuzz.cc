@@ -49,9 +49,8 @@ void Compute(const HostedLayer& layer, const ForwardProblem& problem) {
   RequestAnswer answer(problem.attention, problem.output_shape);
   const AttentionOutputs outputs = answer.outputs();
   Scratch scratch;
-  const absl::Status status = RunForward(
-      layer, **fast, {.problem = &problem, .output = outputs.output, .lse = outputs.lse, .weights = outputs.weights},
-      scratch);
+  const ForwardReply reply{.output = outputs.output, .lse = outputs.lse, .weights = outputs.weights};
+  const absl::Status status = RunForward(layer, **fast, {.problem = &problem, .reply = reply}, scratch);
   TRIAD_CHECK(status.ok(), "a valid problem can be computed");
 }
 

@@ -143,12 +143,13 @@ std::vector<TestAnswer> RunBatch(const TestLayer& layer, absl::Span<const Forwar
     };
     answer.output_bytes.assign(count_of(problem.output_shape) * static_cast<size_t>(ByteSize(problem.dtype)),
                                std::byte{0xFF});
-    answer.lse.assign(count_of(problem.attention.lse_shape), -std::numeric_limits<float>::infinity());
-    answer.weights.assign(count_of(problem.attention.weights_shape), 0);
+    // NaN, as the output: every element is to be written.
+    answer.lse.assign(count_of(problem.attention.lse_shape), std::numeric_limits<float>::quiet_NaN());
+    answer.weights.assign(count_of(problem.attention.weights_shape), std::numeric_limits<float>::quiet_NaN());
     members.push_back({.problem = &problem,
-                       .output = answer.output_bytes.data(),
-                       .lse = problem.attention.return_lse ? answer.lse.data() : nullptr,
-                       .weights = problem.attention.return_weights ? answer.weights.data() : nullptr});
+                       .reply = {.output = answer.output_bytes.data(),
+                                 .lse = problem.attention.return_lse ? answer.lse.data() : nullptr,
+                                 .weights = problem.attention.return_weights ? answer.weights.data() : nullptr}});
   }
   absl::StatusOr<std::unique_ptr<ForwardBatch>> batch =
       ForwardBatch::Create(*layer.hosted, MachineKernel(), std::move(members));
