@@ -11,7 +11,7 @@
 namespace triad {
 namespace {
 
-// A query row of the reference kernel is an item of its own; its bookkeeping counts as this many multiply-adds.
+// What a query row costs the reference kernel beside its keys counts as this many multiply-adds.
 constexpr double kReferenceRowWork = 256;
 
 int64_t QueryTokens(const AttentionProblem& problem) {
@@ -42,14 +42,7 @@ absl::StatusOr<std::unique_ptr<AttendTask>> AttendTask::Create(AttendJob job, co
     if (status.ok() && decoded->use_reference) status = CheckReferenceWork(*problem, kernels.max_reference_work);
     if (!status.ok()) return status;
     const AttentionKernel& kernel = decoded->use_reference ? kernels.reference : kernels.fast;
-    Gathered gathered;
-    if (job.pieces != nullptr && !kernel.ReadsPieces(*problem)) {
-      absl::StatusOr<Gathered> whole = Gather(job, decoded->request, *problem);
-      if (!whole.ok()) return whole.status();
-      gathered = *std::move(whole);
-    }
-    auto task = std::unique_ptr<AttendTask>(
-        new AttendTask(std::move(job), kernel, *std::move(problem), std::move(gathered), clock));
+    auto task = std::unique_ptr<AttendTask>(new AttendTask(std::move(job), kernel, *std::move(problem), clock));
     task->priority_ = decoded->priority;
     task->cost_.may_run_inline = !decoded->use_reference;
     return task;
@@ -58,41 +51,30 @@ absl::StatusOr<std::unique_ptr<AttendTask>> AttendTask::Create(AttendJob job, co
   }
 }
 
-absl::StatusOr<AttendTask::Gathered> AttendTask::Gather(AttendJob& job, const AttentionRequest& request,
-                                                        AttentionProblem& problem) {
-  Gathered gathered;
-  const auto gather = [](const TensorView& view, HeadRows& rows, Tensor& to) {
-    if (view.pieces == nullptr) return absl::OkStatus();
-    absl::StatusOr<Tensor> tensor = Tensor::CopyFrom(view);
-    if (!tensor.ok()) return tensor.status();
-    to = *std::move(tensor);
-    rows.data = to.data();
-    rows.pieces = nullptr;
-    return absl::OkStatus();
-  };
-  absl::Status status = gather(request.key, problem.key, gathered.key);
-  if (status.ok()) status = gather(request.value, problem.value, gathered.value);
-  if (!status.ok()) return status;
-  job.pieces.reset();
-  return gathered;
-}
-
-AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Gathered gathered,
-                       Clock& clock)
-    : job_(std::move(job)),
-      kernel_(kernel),
-      gathered_(std::move(gathered)),
-      problem_(std::move(problem)),
-      clock_(clock),
-      items_(kernel.Plan(problem_)) {
+AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Clock& clock)
+    : job_(std::move(job)), kernel_(kernel), problem_(std::move(problem)), clock_(clock) {
+  if (job_.pieces != nullptr && !kernel.ReadsPieces(problem_)) gathered_ = std::make_unique<GatheredRows>(problem_);
+  is_gathering_ = gathered_ != nullptr;
+  items_ = kernel.Plan(problem_);
   cost_.tokens = QueryTokens(problem_);
   // What the request holds, not what it would take on the wire: a field given twice keeps the larger one's memory.
   // The reply exists twice once it is serialized.
-  cost_.bytes =
-      static_cast<int64_t>(job_.request.SpaceUsedLong()) +
-      (job_.pieces == nullptr ? gathered_.key.byte_size() + gathered_.value.byte_size() : job_.pieces->held_bytes) +
-      2 * ReplyBytes(problem_, {problem_.dtype, problem_.output_shape}) + PlanBytes(problem_, items_);
-  for (const WorkItem& item : items_) cost_.flop += item.flop;
+  cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) +
+                (job_.pieces == nullptr ? 0 : job_.pieces->held_bytes) +
+                2 * ReplyBytes(problem_, {problem_.dtype, problem_.output_shape}) + PlanBytes(problem_, items_);
+  for (const WorkItem& item : items_) kernel_flop_ += item.flop;
+  cost_.flop = kernel_flop_;
+  if (gathered_ == nullptr) return;
+  cost_.bytes += gathered_->byte_size();
+  cost_.flop += gathered_->flop();
+}
+
+int64_t AttendTask::item_count() const {
+  return is_gathering_ ? gathered_->item_count() : static_cast<int64_t>(items_.size());
+}
+
+double AttendTask::item_flop(int64_t item) const {
+  return is_gathering_ ? gathered_->item_flop(item) : items_[static_cast<size_t>(item)].flop;
 }
 
 void AttendTask::MakeReplyOnce() {
@@ -102,8 +84,20 @@ void AttendTask::MakeReplyOnce() {
 }
 
 absl::Status AttendTask::RunItem(int64_t item, Scratch& scratch) {
+  if (is_gathering_) {
+    gathered_->Copy(item);
+    return absl::OkStatus();
+  }
   MakeReplyOnce();
   return kernel_.Run(problem_, items_[static_cast<size_t>(item)], outputs_, scratch);
+}
+
+bool AttendTask::NextStage() {
+  if (!is_gathering_) return false;
+  is_gathering_ = false;
+  gathered_->PutInto(problem_);
+  job_.pieces.reset();
+  return true;
 }
 
 void AttendTask::Finish(absl::Status status, const TaskTimes& times) {
@@ -111,7 +105,7 @@ void AttendTask::Finish(absl::Status status, const TaskTimes& times) {
   if (status.ok()) {
     MakeReplyOnce();  // a request without items has an empty reply
     effort = EffortOf(times);
-    effort.flop_executed = cost_.flop;
+    effort.flop_executed = kernel_flop_;
     effort.flop_needed = FlopNeeded(problem_);
     SetTimings(effort, clock_.Now() - job_.received, *job_.response.mutable_timings());
   }

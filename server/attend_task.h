@@ -10,7 +10,7 @@
 #include "core/attention/attention_kernel.h"
 #include "core/attention/attention_request.h"
 #include "core/batching/task.h"
-#include "core/tensor/tensor.h"
+#include "server/gathered_rows.h"
 #include "server/job.h"
 #include "triad/v1/attention.pb.h"
 
@@ -28,8 +28,11 @@ struct AttendKernels {
 using AttendJob = Job<v1::AttendRequest, v1::AttendResponse>;
 
 // The kernels read the request's bytes in place, few rows even keys and values that lie in pieces, and write into the
-// response's tensors. Those are made by the first item that runs, so that a request which waits or is refused costs no
-// reply.
+// response's tensors. Those are made by the first item that needs them, so that a request which waits or is refused
+// costs no reply, nor a copy.
+//
+//   stage 0  keys and values that lie in pieces are copied together, for a kernel that does not read them there
+//   stage 1  the kernel's items
 class AttendTask final : public Task {
  public:
   // Decodes, validates and plans; copies no payload. UNIMPLEMENTED and INVALID_ARGUMENT as DecodeAttend and
@@ -40,29 +43,24 @@ class AttendTask final : public Task {
   TaskCost cost() const override { return cost_; }
   Priority priority() const override { return priority_; }
   Time deadline() const override { return job_.deadline; }
-  int64_t item_count() const override { return static_cast<int64_t>(items_.size()); }
-  double item_flop(int64_t item) const override { return items_[static_cast<size_t>(item)].flop; }
+  int64_t item_count() const override;
+  double item_flop(int64_t item) const override;
   absl::Status RunItem(int64_t item, Scratch& scratch) override;
+  bool NextStage() override;
   void Finish(absl::Status status, const TaskTimes& times) override;
 
  private:
-  // Keys and values in one piece each, for a kernel that does not read them in pieces.
-  struct Gathered {
-    Tensor key;
-    Tensor value;
-  };
-
-  AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Gathered gathered, Clock& clock);
-  // Gathers what `problem` has in pieces, and lets go of these.
-  static absl::StatusOr<Gathered> Gather(AttendJob& job, const AttentionRequest& request, AttentionProblem& problem);
+  AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionProblem problem, Clock& clock);
   void MakeReplyOnce();  // may throw std::bad_alloc
 
   AttendJob job_;
   const AttentionKernel& kernel_;
-  const Gathered gathered_;
-  const AttentionProblem problem_;  // borrows the bytes of job_.request, job_.pieces and gathered_
+  std::unique_ptr<GatheredRows> gathered_;  // null: nothing has to be
+  bool is_gathering_ = false;               // stage 0
+  AttentionProblem problem_;                // borrows the bytes of job_.request, job_.pieces and gathered_
   Clock& clock_;
   std::vector<WorkItem> items_;
+  double kernel_flop_ = 0;  // of items_
   TaskCost cost_;
   Priority priority_ = Priority::kNormal;
 
