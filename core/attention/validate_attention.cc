@@ -10,14 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/attention/problem_layout.h"
+#include "core/attention/refuse.h"
 #include "core/base/dims.h"
 
 namespace triad {
 namespace {
-
-absl::Status Refuse(absl::string_view field, absl::string_view rule, const absl::AlphaNum& was) {
-  return absl::InvalidArgumentError(absl::StrCat(field, " must ", rule, "; was ", was));
-}
 
 std::string Axis(absl::string_view tensor, int64_t axis) { return absl::StrCat(tensor, ".shape[", axis, "]"); }
 std::string Entry(absl::string_view field, size_t index) { return absl::StrCat(field, "[", index, "]"); }
@@ -182,20 +179,6 @@ absl::Status CheckAlignment(const AttentionRequest& request, const RequestSizes&
                    request.key_lengths ? "present" : "absent"));
 }
 
-absl::Status CheckPerHead(absl::string_view field, absl::Span<const float> values, const RequestSizes& sizes,
-                          bool may_be_none) {
-  if (!values.empty() && static_cast<int64_t>(values.size()) != sizes.heads) {
-    return Refuse(field, absl::StrCat("have one entry for each of ", sizes.heads, " heads, or none"),
-                  absl::StrCat(values.size(), " entries"));
-  }
-  for (size_t head = 0; head < values.size(); ++head) {
-    if (std::isfinite(values[head])) continue;
-    if (may_be_none && values[head] == -std::numeric_limits<float>::infinity()) continue;
-    return Refuse(Entry(field, head), may_be_none ? "be finite, or -inf for none" : "be finite", values[head]);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckScoreRules(const AttentionRequest& request, const RequestSizes& sizes) {
   if (request.scale && !std::isfinite(*request.scale)) return Refuse("scale", "be finite", *request.scale);
   if (!std::isfinite(request.logit_softcap) || request.logit_softcap < 0) {
@@ -210,8 +193,8 @@ absl::Status CheckScoreRules(const AttentionRequest& request, const RequestSizes
   if (request.alibi && !request.alibi_slopes.empty()) {
     return Refuse("alibi_slopes", "be empty when alibi is true", absl::StrCat(request.alibi_slopes.size(), " entries"));
   }
-  absl::Status status = CheckPerHead("alibi_slopes", request.alibi_slopes, sizes, /*may_be_none=*/false);
-  if (status.ok()) status = CheckPerHead("sinks", request.sinks, sizes, /*may_be_none=*/true);
+  absl::Status status = CheckPerHead("alibi_slopes", request.alibi_slopes, sizes.heads, /*may_be_none=*/false);
+  if (status.ok()) status = CheckPerHead("sinks", request.sinks, sizes.heads, /*may_be_none=*/true);
   if (!status.ok()) return status;
   return CheckAlignment(request, sizes);
 }
@@ -269,6 +252,19 @@ absl::Status CheckOutputs(DType dtype, const OutputShapes& shapes, const Attenti
 }
 
 }  // namespace
+
+absl::Status CheckPerHead(absl::string_view field, absl::Span<const float> values, int64_t heads, bool may_be_none) {
+  if (!values.empty() && static_cast<int64_t>(values.size()) != heads) {
+    return Refuse(field, absl::StrCat("have one entry for each of ", heads, " heads, or none"),
+                  absl::StrCat(values.size(), " entries"));
+  }
+  for (size_t head = 0; head < values.size(); ++head) {
+    if (std::isfinite(values[head])) continue;
+    if (may_be_none && values[head] == -std::numeric_limits<float>::infinity()) continue;
+    return Refuse(Entry(field, head), may_be_none ? "be finite, or -inf for none" : "be finite", values[head]);
+  }
+  return absl::OkStatus();
+}
 
 std::vector<float> StandardAlibiSlopes(int64_t heads) {
   const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/attention/refuse.h"
 #include "core/attention/validate_attention.h"
 #include "core/base/dims.h"
 #include "core/layer/activation_layout.h"
-#include "core/layer/refuse.h"
 #include "core/layer/rotary.h"
 
 namespace triad {

@@ -12,9 +12,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "core/attention/refuse.h"
+#include "core/attention/validate_attention.h"
 #include "core/base/dims.h"
-#include "core/layer/refuse.h"
 
 namespace triad {
 namespace {
@@ -64,20 +64,6 @@ absl::Status CheckSizes(const LayerSpec& spec) {
 }
 
 // -- Scores ----------------------------------------------------------------------------------------------------------
-
-absl::Status CheckPerHead(absl::string_view field, absl::Span<const float> values, int64_t heads, bool may_be_none) {
-  if (!values.empty() && static_cast<int64_t>(values.size()) != heads) {
-    return Refuse(field, absl::StrCat("have one entry for each of ", heads, " heads, or none"),
-                  absl::StrCat(values.size(), " entries"));
-  }
-  for (size_t head = 0; head < values.size(); ++head) {
-    if (std::isfinite(values[head])) continue;
-    if (may_be_none && values[head] == -std::numeric_limits<float>::infinity()) continue;
-    return Refuse(absl::StrCat(field, "[", head, "]"), may_be_none ? "be finite, or -inf for none" : "be finite",
-                  values[head]);
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckScores(const LayerSpec& spec) {
   if (spec.compute != DType::kF32 && spec.compute != DType::kBf16) {

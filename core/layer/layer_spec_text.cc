@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "core/layer/refuse.h"
+#include "core/attention/refuse.h"
 #include "triad/v1/layer_spec.pb.h"
 
 namespace triad {

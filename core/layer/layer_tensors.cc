@@ -16,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/base/random.h"
 
 namespace triad {
 namespace {
@@ -248,42 +249,14 @@ absl::StatusOr<std::vector<SourcePair>> FindSources(const LayerSpec& spec, const
 
 // -- Seeded weights --------------------------------------------------------------------------------------------------
 
-// Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators".
-class SplitMix64 {
- public:
-  explicit SplitMix64(uint64_t seed) : state_(seed) {}
-
-  uint64_t Next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
- private:
-  uint64_t state_;
-};
-
-// Mean 0, variance 1 (less 2^-32): the sum of twelve 16-bit uniforms, near enough to normal, within 6 deviations. Made
-// of integers alone, so that no library's logarithm or cosine decides about bytes.
-float Deviate(SplitMix64& random) {
-  constexpr int64_t kMean = 12 * 65535 / 2;
-  int64_t sum = 0;
-  for (int draw = 0; draw < 3; ++draw) {
-    const uint64_t bits = random.Next();
-    for (int shift = 0; shift < 64; shift += 16) sum += static_cast<int64_t>((bits >> shift) & 0xffff);
-  }
-  return static_cast<float>(sum - kMean) * 0x1p-16f;  // exact: 20 bits
-}
-
-absl::StatusOr<ProjectionTensors> MakePart(int64_t outputs, int64_t inputs, bool has_bias, SplitMix64& random) {
+absl::StatusOr<ProjectionTensors> MakePart(int64_t outputs, int64_t inputs, bool has_bias, Random& random) {
   absl::StatusOr<Tensor> weight = Tensor::Zeros(DType::kF32, {outputs, inputs});
   if (!weight.ok()) return weight.status();
   absl::StatusOr<Tensor> bias = Tensor::Zeros(DType::kF32, {has_bias ? outputs : 0});
   if (!bias.ok()) return bias.status();
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(inputs)));
   auto* values = reinterpret_cast<float*>(weight->data());
-  for (int64_t i = 0; i < weight->element_count(); ++i) values[i] = Deviate(random) * scale;
+  for (int64_t i = 0; i < weight->element_count(); ++i) values[i] = random.Deviate() * scale;
   return ProjectionTensors{.weight = *std::move(weight), .bias = *std::move(bias)};
 }
 
@@ -324,7 +297,7 @@ absl::StatusOr<LayerTensors> MakeSeededTensors(const LayerSpec& spec, uint64_t s
     int64_t inputs;
   };
   LayerTensors tensors;
-  SplitMix64 random(seed);
+  Random random(seed);
   const int64_t kv_inputs = spec.key_input_dim();
   for (const Target& target : {
            Target{&tensors.query, spec.is_fused() ? spec.fused : spec.query, spec.query_width(), spec.model_dim},

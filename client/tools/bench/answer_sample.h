@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "client/tools/bench/random.h"
 #include "client/tools/bench/workload.h"
 #include "core/base/mutex.h"
+#include "core/base/random.h"
 #include "triad/tensor.h"
 
 namespace triad::tools {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/tools/bench/random.h"
 #include "core/base/clock.h"
+#include "core/base/random.h"
 
 namespace triad::tools {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/tools/bench/random.h"
+#include "core/base/random.h"
 
 namespace triad::tools {
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/tools/bench/random.h"
 #include "client/tools/tensor_bridge.h"
 #include "core/base/dims.h"
+#include "core/base/random.h"
 
 namespace triad::tools {
 namespace {

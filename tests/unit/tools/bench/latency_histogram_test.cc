@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "client/tools/bench/random.h"
+#include "core/base/random.h"
 #include "gtest/gtest.h"
 
 namespace triad::tools {

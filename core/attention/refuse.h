@@ -1,4 +1,4 @@
-// How this room words a refusal.
+// How core words a refusal of a request or a layer.
 #pragma once
 
 #include "absl/status/status.h"
