@@ -16,6 +16,9 @@ absl::Status CancelledInPause(const absl::Status& last) {
   return absl::CancelledError(absl::StrCat("cancelled while waiting to retry after: ", last.message()));
 }
 
+// gRPC rounds deadlines up to milliseconds: a call that has no time left may still reach the server.
+absl::Status NoTimeLeft() { return absl::DeadlineExceededError("the deadline had passed before the call was made"); }
+
 // Whether a call leaves the server as it was.
 enum Effect { kRead, kChange };
 
@@ -45,8 +48,13 @@ class AsyncRetry : public std::enable_shared_from_this<AsyncRetry<Reply>> {
 
  private:
   void Try() {
+    const absl::Duration remaining = deadline_.Remaining(*runtime_);
+    if (remaining <= absl::ZeroDuration()) {
+      return runtime_->RunAfter(absl::ZeroDuration(), {},
+                                [self = this->shared_from_this()] { self->done_(NoTimeLeft()); });
+    }
     ++attempts_;
-    attempt_({.timeout = deadline_.Remaining(*runtime_), .cancel = cancel_},
+    attempt_({.timeout = remaining, .cancel = cancel_},
              [self = this->shared_from_this()](absl::StatusOr<Reply> result) { self->OnResult(std::move(result)); });
   }
 
@@ -143,6 +151,7 @@ class RetryingConnection final : public Connection {
   }
 
   absl::StatusOr<Health> CheckHealth(const std::string& service, const CallOptions& options) override {
+    if (options.timeout <= absl::ZeroDuration()) return NoTimeLeft();
     return next_->CheckHealth(service, options);
   }
 
@@ -152,7 +161,9 @@ class RetryingConnection final : public Connection {
   Result Retry(Effect effect, const CallOptions& options, absl::FunctionRef<Result(const CallOptions&)> attempt) {
     const Deadline deadline(*runtime_, options.timeout);
     for (int attempts = 1;; ++attempts) {
-      Result result = attempt({.timeout = deadline.Remaining(*runtime_), .cancel = options.cancel});
+      const absl::Duration remaining = deadline.Remaining(*runtime_);
+      if (remaining <= absl::ZeroDuration()) return NoTimeLeft();
+      Result result = attempt({.timeout = remaining, .cancel = options.cancel});
       if (result.ok()) return result;
       const absl::Status status = StatusOf(result);
       const auto delay = DecideRetry({.status = status,

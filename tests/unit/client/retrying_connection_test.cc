@@ -63,6 +63,32 @@ TEST_F(RetryingConnectionTest, DoesNotWaitPastTheDeadline) {
   EXPECT_TRUE(runtime_->pauses.empty());
 }
 
+TEST_F(RetryingConnectionTest, ACallWithoutTimeIsNotMade) {
+  for (const absl::Duration timeout : {absl::ZeroDuration(), -absl::Seconds(1), -absl::InfiniteDuration()}) {
+    const CallOptions options{.timeout = timeout};
+    const LayerName layer{.name = "demo"};
+    EXPECT_TRUE(absl::IsDeadlineExceeded(connection_->Attend(problem_.Request(), options).status()));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(connection_->Forward(problem_.HiddenStates(), options).status()));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(connection_->LoadLayer(layer, options).status()));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(connection_->UnloadLayer(layer, options)));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(connection_->GetServerInfo(options).status()));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(connection_->CheckHealth("", options).status()));
+    const auto result = AttendAsync(options);
+    ASSERT_TRUE(result.has_value());
+    EXPECT_TRUE(absl::IsDeadlineExceeded(result->status()));
+  }
+  EXPECT_TRUE(fake_->calls.empty() && fake_->info_calls.empty());
+  EXPECT_EQ(fake_->health_calls, 0);
+}
+
+TEST_F(RetryingConnectionTest, WithoutTimeAnAsyncCallDoesNotCallBackFromWithin) {
+  bool is_called = false;
+  connection_->AttendAsync(problem_.Request(), {.timeout = absl::ZeroDuration()}, [&](auto) { is_called = true; });
+  EXPECT_FALSE(is_called);
+  runtime_->RunPending();
+  EXPECT_TRUE(is_called);
+}
+
 TEST_F(RetryingConnectionTest, AStopDuringThePauseEndsTheCall) {
   std::stop_source stop;
   runtime_->on_sleep = [&] { stop.request_stop(); };
