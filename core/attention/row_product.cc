@@ -192,8 +192,8 @@ void SumValuesOfDim(const RowValueProduct& product, const HeadKeys& keys, int64_
   *output = hn::GetLane(sum);
 }
 
-// As many whole groups of kVectors vectors of dims as there are, from `dim` on, then smaller groups. Returns the first dim
-// that is left, fewer than a vector before the end.
+// As many whole groups of kVectors vectors of dims as there are, from `dim` on, then smaller groups. Returns the first
+// dim that is left, fewer than a vector before the end.
 template <class Elements, int kRows, int kVectors>
 HWY_INLINE int64_t SumVectors(const RowValueProduct& product, const HeadKeys& keys, int64_t dim, FetchPace& pace) {
   constexpr int64_t kStep = kVectors * hn::MaxLanes(F32Vector());
