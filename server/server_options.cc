@@ -180,7 +180,7 @@ absl::Status CheckFit(const ServerOptions& o) {
 }
 
 constexpr std::array kInstructionSets = {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512,
-                                         InstructionSet::kAvx512Bf16};
+                                         InstructionSet::kAvx512Bf16, InstructionSet::kAmxBf16};
 
 constexpr std::array kKernelChoices = {KernelChoice::kAuto, KernelChoice::kFused, KernelChoice::kOneDnn};
 
@@ -190,7 +190,7 @@ absl::Status CheckWords(const ServerOptions& options) {
   }
   const auto has_name = [&](InstructionSet isa) { return options.instruction_set == Name(isa); };
   if (options.instruction_set != "auto" && std::none_of(kInstructionSets.begin(), kInstructionSets.end(), has_name)) {
-    return Refuse("instruction_set", "be auto, generic, avx2, avx512 or avx512_bf16",
+    return Refuse("instruction_set", "be auto, generic, avx2, avx512, avx512_bf16 or amx_bf16",
                   absl::StrCat("\"", options.instruction_set, "\""));
   }
   const auto is_named = [&](KernelChoice choice) { return options.kernel == Name(choice); };

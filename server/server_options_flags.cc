@@ -26,7 +26,7 @@ ABSL_FLAG(std::string, http_listen, Defaults().http_listen,
 ABSL_FLAG(int, threads, Defaults().threads,
           "Compute threads. 0: as many as the CPU quota and the affinity mask allow.");
 ABSL_FLAG(std::string, instruction_set, Defaults().instruction_set,
-          "The most the kernels may use: auto, generic, avx2, avx512 or avx512_bf16.");
+          "The most the kernels may use: auto, generic, avx2, avx512, avx512_bf16 or amx_bf16.");
 ABSL_FLAG(std::string, kernel, Defaults().kernel,
           "Whose products compute attention: auto (the faster one for each type), fused (our own) or onednn.");
 ABSL_FLAG(int64_t, max_message_bytes, Defaults().max_message_bytes, "Largest message either way, in bytes.");

@@ -16,12 +16,18 @@ struct BlockRows {
   SourceRows keys;
   SourceRows values;
   ValueTraits value_traits;  // unless kAsTheyAre
+  bool value_pairs = false;  // a row of values is that of two keys (PackBf16Pairs)
+
+  // Those of keys [first, first + count), counted from the block's first; of pairs, `first` is even.
+  BlockRows Rows(int64_t first, int64_t count) const;
 };
 
-// Which rows the products can take as they are.
+// Which rows the products can take as they are. What is packed becomes f32, or stays bf16.
 enum class InPlace {
-  kF32,  // worth reading so
-  kAll,  // of every type, anywhere
+  kF32,        // f32 that is worth reading so
+  kBf16Pairs,  // keys of bf16 likewise, as pairs of dims; values become pairs of keys
+  kAll,        // every type, anywhere
+  kAllBf16,    // bf16, anywhere; stays so
 };
 
 enum class ReadValues {
@@ -38,11 +44,14 @@ class BlockReader {
               Scratch& scratch);
 
   // Reads keys and values [keys.begin, keys.end), nothing else: those of the request if they can stay in place, else
-  // packed to f32, aligned. What it returns is valid until the next call.
+  // packed, aligned, to f32 unless they are to be pairs. What it returns is valid until the next call.
   BlockRows Read(KeyRange keys, ReadValues values);
 
   // Whether Read of `keys` packs values that are read as they are.
-  bool PacksValues(KeyRange keys) const { return in_place_ != InPlace::kAll && !StaysInPlace(SourceOf(keys).values); }
+  bool PacksValues(KeyRange keys) const {
+    if (reads_anywhere()) return false;
+    return in_place_ == InPlace::kBf16Pairs || !StaysInPlace(SourceOf(keys).values);
+  }
 
   // Where keys and values [keys.begin, keys.end) lie, which is not in pieces.
   BlockRows SourceOf(KeyRange keys) const;
@@ -67,6 +76,9 @@ class BlockReader {
   bool StaysInPlace(const SourceRows& rows) const;
   // Rows packed to `packed`, which is made when first needed.
   SourceRows Packed(const SourceRows& rows, float*& packed);
+  SourceRows PackedPairs(const SourceRows& values);
+  bool reads_anywhere() const { return in_place_ == InPlace::kAll || in_place_ == InPlace::kAllBf16; }
+  bool keeps_bf16() const { return in_place_ == InPlace::kBf16Pairs || in_place_ == InPlace::kAllBf16; }
 
   const AttentionProblem& problem_;
   const Sequence& sequence_;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/check.h"
 #include "core/tensor/dtype.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -122,6 +123,19 @@ struct F16Elements {
   }
 #endif
 };
+
+// sum + the products of two pairs of bf16, which lie in the bits of an f32: the lower ones first, each product and
+// addition rounded once, denormals as zeros. In assembly, because Highway 1.0 has no target with it. Only where the CPU
+// has AVX512-BF16 (StripShape::multiplies_bf16).
+template <class V>
+HWY_INLINE V AddBf16Products(V a, V b, V sum) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+#else
+  TRIAD_CHECK(false, "only AVX-512 has products of bf16");
+#endif
+  return sum;
+}
 
 // Calls `call` with the elements of `dtype`, a floating-point one.
 template <class Call>

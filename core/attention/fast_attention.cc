@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/attention/fused_geometry.h"
 #include "core/attention/onednn_matmul.h"
 #include "core/attention/score_tile.h"
 
@@ -29,15 +30,15 @@ absl::StatusOr<std::unique_ptr<FastAttention>> FastAttention::Create(Instruction
 }
 
 FastAttention::FastAttention(InstructionSet isa, KernelChoice choice, std::unique_ptr<OneDnnAttention> onednn)
-    : isa_(isa), choice_(choice), onednn_(std::move(onednn)) {}
+    : isa_(isa), choice_(choice), fused_(isa), onednn_(std::move(onednn)) {}
 
 absl::string_view FastAttention::name() const {
-  if (UsesOneDnn(choice_, isa_, DType::kF32)) return onednn_->name();
-  return UsesOneDnn(choice_, isa_, DType::kBf16) ? "fused, bf16 by onednn" : fused_.name();
+  if (UsesOneDnn(choice_, isa_, DType::kF32, /*few_rows=*/false)) return onednn_->name();
+  return UsesOneDnn(choice_, isa_, DType::kBf16, /*few_rows=*/false) ? "fused, bf16 by onednn" : fused_.name();
 }
 
 const AttentionKernel& FastAttention::KernelFor(const AttentionProblem& problem) const {
-  if (UsesOneDnn(choice_, isa_, problem.dtype)) return *onednn_;
+  if (UsesOneDnn(choice_, isa_, problem.dtype, HasFewRows(problem))) return *onednn_;
   return fused_;
 }
 

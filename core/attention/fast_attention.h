@@ -24,7 +24,7 @@ class FastAttention final : public AttentionKernel {
   static absl::StatusOr<std::unique_ptr<FastAttention>> Create(InstructionSet isa,
                                                                KernelChoice choice = KernelChoice::kAuto);
 
-  // "fused", "onednn" or, when bf16 alone goes to oneDNN, "fused, bf16 by onednn".
+  // "fused", "onednn" or, when only the prefill of bf16 goes to oneDNN, "fused, bf16 by onednn".
   absl::string_view name() const override;
   std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;
   bool ReadsPieces(const AttentionProblem& problem) const override;

@@ -21,18 +21,23 @@ SourceRows RowsAfter(const SourceRows& rows) {
 
 }  // namespace
 
-FewRows::FewRows(ItemRows& rows, Scratch& scratch)
+FewRows::FewRows(ItemRows& rows, bool bf16_pairs, Scratch& scratch)
     : RowGroup(rows.count(), rows.problem().v_head_dim, scratch),
       rows_(rows),
       count_(rows.count()),
-      query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep)),
+      bf16_pairs_(bf16_pairs),
+      query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep) / (bf16_pairs ? 2 : 1)),
       queries_(scratch.Allocate<float>(count_ * query_dims_)),
       scores_(scratch.Allocate<float>(count_ * kFusedKeyBlock)),
       ahead_(/*capacity=*/2, scratch),
       merge_factors_(scratch.Allocate<float>(2 * RoundUp(count_, kMergeStep))),
       block_(NewSums()) {
   for (int64_t row = 0; row < count_; ++row) seen_ = Cover(seen_, rows_.KeysOf(row));
-  rows_.PackQueries(0, count_, queries_, query_dims_);
+  if (bf16_pairs_) {
+    rows_.PackQueries(0, count_, reinterpret_cast<uint16_t*>(queries_), 2 * query_dims_);
+  } else {
+    rows_.PackQueries(0, count_, queries_, query_dims_);
+  }
   Clear(block_);  // what lies past v_head_dim stays so
 }
 
@@ -65,7 +70,8 @@ void FewRows::FetchAhead(const SourceRows& rows, const SourceRows& next) {
 void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList&) {
   const int64_t rows_of_head = rows_.item().rows_of_head();
   FetchAhead(block.keys, block.values);
-  MultiplyKeysByRows({.keys = block.keys,
+  MultiplyKeysByRows({.bf16_pairs = bf16_pairs_,
+                      .keys = block.keys,
                       .heads = HeadsOf(rows_.problem().key),
                       .queries = queries_,
                       .query_stride = query_dims_,
@@ -79,7 +85,8 @@ void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList&) {
     block_.state.sum[row] = result.sum;
   }
   FetchAhead(block.values, RowsAfter(block.keys));
-  MultiplyValuesByRows({.values = block.values,
+  MultiplyValuesByRows({.bf16_pairs = bf16_pairs_,
+                        .values = block.values,
                         .heads = HeadsOf(rows_.problem().value),
                         .weights = scores_,
                         .weight_stride = kFusedKeyBlock,
@@ -113,7 +120,9 @@ RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& blo
     rows_.MakeScoresFinal(row, visible.begin, count_ - 1 - row, scores + begin, Length(visible));
   }
   if (block.value_traits.has_non_finite) rows_.AddNonFiniteValues(row, keys, scores, /*stride=*/1);
-  return SoftmaxOfRow(scores, count, rows_.scores().factor());
+  const RowMaxAndSum sums = SoftmaxOfRow(scores, count, rows_.scores().factor());
+  if (bf16_pairs_) PairWeightsOfRow(scores, count);
+  return sums;
 }
 
 void FewRows::Finish(float value_scale) {

@@ -14,7 +14,8 @@ namespace triad {
 // All rows of `rows`, at most kFewRows of each kv head. Borrows its arguments; `scratch` holds its buffers.
 class FewRows final : public RowGroup {
  public:
-  FewRows(ItemRows& rows, Scratch& scratch);
+  // With `bf16_pairs`, products are those of pairs (lane_product.h).
+  FewRows(ItemRows& rows, bool bf16_pairs, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList&) override;  // fetches for itself
@@ -34,8 +35,9 @@ class FewRows final : public RowGroup {
   RowMaxAndSum SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block);
 
   ItemRows& rows_;
-  const int64_t count_;       // of all kv heads
-  const int64_t query_dims_;  // qk_head_dim rounded up to kPackedStep
+  const int64_t count_;  // of all kv heads
+  const bool bf16_pairs_;
+  const int64_t query_dims_;  // qk_head_dim rounded up to kPackedStep, or half of that: pairs
   KeyRange seen_;
   float* const queries_;  // [rows, query_dims_]
   float* const scores_;   // [rows, kFusedKeyBlock]

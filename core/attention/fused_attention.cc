@@ -37,8 +37,7 @@ std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) cons
 bool FusedAttention::ReadsPieces(const AttentionProblem& problem) const {
   const int64_t widest = std::max(problem.qk_head_dim, problem.v_head_dim) * ByteSize(problem.dtype);
   if (problem.kv_heads > kWidestPlacedRow / std::max<int64_t>(widest, 1)) return false;
-  return std::all_of(problem.sequences.begin(), problem.sequences.end(),
-                     [&](const Sequence& sequence) { return sequence.q_len * problem.group() <= kFewRows; });
+  return HasFewRows(problem);
 }
 
 absl::Status FusedAttention::Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,

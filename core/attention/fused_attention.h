@@ -1,4 +1,5 @@
-// Our own kernel, in Highway: for f32, and for what is widened to it. Keys and values are read where they lie.
+// Our own kernel, in Highway: for f32, what is widened to it, and bf16 where the CPU multiplies it. Keys and values are
+// read where they lie.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,7 @@ namespace triad {
 
 class FusedAttention final : public AttentionKernel {
  public:
-  FusedAttention() : shape_(MachineStripShape()) {}
+  explicit FusedAttention(InstructionSet isa) : shape_(StripShapeOf(isa)) {}
 
   absl::string_view name() const override { return "fused"; }
   std::vector<WorkItem> Plan(const AttentionProblem& problem) const override;

@@ -30,6 +30,11 @@ ItemRowsRule FusedItemsOf(const AttentionProblem& problem) {
   return rule;
 }
 
+bool HasFewRows(const AttentionProblem& problem) {
+  return std::all_of(problem.sequences.begin(), problem.sequences.end(),
+                     [&](const Sequence& sequence) { return sequence.q_len * problem.group() <= kFewRows; });
+}
+
 std::vector<RowStrip> StripsOf(int64_t rows, const StripShape& shape) {
   const int64_t units = CeilDiv(rows, shape.unit);
   const int64_t count = CeilDiv(units, shape.most_units);

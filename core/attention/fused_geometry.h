@@ -50,6 +50,9 @@ constexpr double kStridedItemFlop = 2 * kFusedItems.flop;
 inline bool TokensLieApart(const AttentionProblem& problem) { return problem.key.token_stride > problem.qk_head_dim; }
 ItemRowsRule FusedItemsOf(const AttentionProblem& problem);
 
+// Whether every item has few rows (row_product.h).
+bool HasFewRows(const AttentionProblem& problem);
+
 // Rows [begin, begin + width) of an item, counted from its first; those past the item's end are computed and dropped.
 struct RowStrip {
   int64_t begin = 0;

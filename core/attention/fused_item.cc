@@ -35,18 +35,23 @@ FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, cons
       shape_(shape),
       scratch_(scratch),
       rows_(problem, item, outputs, scratch),
-      reader_(problem, item, kFusedKeyBlock, has_few_rows() ? InPlace::kAll : InPlace::kF32, scratch),
+      reader_(problem, item, kFusedKeyBlock, InPlaceOf(), scratch),
       ahead_(kMostAhead, scratch) {
   if (has_few_rows()) {
-    groups_.push_back(std::make_unique<FewRows>(rows_, scratch));
+    groups_.push_back(std::make_unique<FewRows>(rows_, multiplies_bf16(), scratch));
   } else {
     const StripBuffers buffers = StripBuffersFor(rows_, shape.unit * shape.most_units, scratch);
     for (const RowStrip& strip : StripsOf(rows_.count(), shape)) {
-      groups_.push_back(std::make_unique<LaneStrip>(rows_, strip, buffers, scratch));
+      groups_.push_back(std::make_unique<LaneStrip>(rows_, strip, multiplies_bf16(), buffers, scratch));
     }
   }
   for (const std::unique_ptr<RowGroup>& group : groups_) seen_ = Cover(seen_, group->seen());
   seen_.begin = seen_.begin / kKeyTree * kKeyTree;  // keys before the first that is seen are hidden, but there
+}
+
+InPlace FusedItem::InPlaceOf() const {
+  if (has_few_rows()) return multiplies_bf16() ? InPlace::kAllBf16 : InPlace::kAll;
+  return multiplies_bf16() ? InPlace::kBf16Pairs : InPlace::kF32;
 }
 
 void FusedItem::Run() {
@@ -150,17 +155,13 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
       KeyRange part = Intersection(group.seen(), keys);
       if (IsEmpty(part)) continue;
       part.begin = part.begin / kKeyTree * kKeyTree;
-      BlockRows seen = rows;
-      for (SourceRows* source : {&seen.keys, &seen.values}) {
-        *source = source->Rows(part.begin - keys.begin, Length(part));
-      }
       ListBlock(PartOf(next, i, parts));
       if (i + 1 < parts) {
         groups_[static_cast<size_t>(i + 1)]->ListReads(keys, ahead_);
       } else {
         groups_[0]->ListReads(next, ahead_);
       }
-      group.AddBlock(part, seen, ahead_);
+      group.AddBlock(part, rows.Rows(part.begin - keys.begin, Length(part)), ahead_);
       ahead_.Clear();
     }
     if (EndsChunk(keys.end, keys_of_run)) EndChunk();

@@ -27,6 +27,8 @@ class FusedItem {
 
  private:
   bool has_few_rows() const { return item_.rows_of_head() <= kFewRows; }
+  bool multiplies_bf16() const { return shape_.multiplies_bf16 && rows_.problem().dtype == DType::kBf16; }
+  InPlace InPlaceOf() const;
   void RunRows();
   void RunHeadsAlone();
   void RunPart();

@@ -2,13 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "core/attention/key_range.h"
 #include "core/attention/score_modifiers.h"
 #include "core/base/dims.h"
 
 namespace triad {
+namespace {
+
+void Pack(const SourceRows& rows, float* packed) { PackRows(rows, packed); }
+void Pack(const SourceRows& rows, uint16_t* packed) { PackBf16Rows(rows, packed); }
+float Negated(float element) { return -element; }
+uint16_t Negated(uint16_t bf16) { return bf16 ^ 0x8000; }
+
+template <class Element>
+void PackQueriesOf(const ItemRows& rows, int64_t begin, int64_t count, Element* packed, int64_t stride) {
+  for (int64_t done = 0; done < count;) {
+    Element* const to = packed + done * stride;
+    const SourceRows source = rows.QueriesFrom(begin + done, count - done);
+    if (source.count > 0) Pack(source, to);
+    const int64_t elements = std::max<int64_t>(source.count, 1) * stride;
+    if (source.count == 0) std::fill_n(to, elements, Element{0});
+    if (std::signbit(rows.problem().scale)) std::transform(to, to + elements, to, [](Element e) { return Negated(e); });
+    done += std::max<int64_t>(source.count, 1);
+  }
+}
+
+}  // namespace
+
 ItemRows::ItemRows(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                    Scratch& scratch)
     : problem_(problem),
@@ -43,15 +64,11 @@ SourceRows ItemRows::QueriesFrom(int64_t row, int64_t count) const {
 }
 
 void ItemRows::PackQueries(int64_t begin, int64_t count, float* packed, int64_t stride) const {
-  for (int64_t done = 0; done < count;) {
-    float* const rows = packed + done * stride;
-    const SourceRows source = QueriesFrom(begin + done, count - done);
-    if (source.count > 0) PackRows(source, rows);
-    const int64_t floats = std::max<int64_t>(source.count, 1) * stride;
-    if (source.count == 0) std::fill_n(rows, floats, 0.0f);
-    if (std::signbit(problem_.scale)) std::transform(rows, rows + floats, rows, std::negate<>());
-    done += std::max<int64_t>(source.count, 1);
-  }
+  PackQueriesOf(*this, begin, count, packed, stride);
+}
+
+void ItemRows::PackQueries(int64_t begin, int64_t count, uint16_t* packed, int64_t stride) const {
+  PackQueriesOf(*this, begin, count, packed, stride);
 }
 
 SourceRows ItemRows::OutputOf(int64_t row) const {

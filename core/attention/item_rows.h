@@ -28,6 +28,8 @@ class ItemRows {
   // [count, stride]. Rows past query_length, or the item's, are not read; they become zeros, as do elements past
   // qk_head_dim.
   void PackQueries(int64_t begin, int64_t count, float* packed, int64_t stride) const;
+  // The same of bf16, kept as they are.
+  void PackQueries(int64_t begin, int64_t count, uint16_t* packed, int64_t stride) const;
   // Where the query of `row` lies, with those that follow it a stride apart, at most `count` rows; none past
   // query_length.
   SourceRows QueriesFrom(int64_t row, int64_t count) const;

@@ -14,9 +14,9 @@ absl::string_view Name(KernelChoice choice) {
   return "";
 }
 
-bool UsesOneDnn(KernelChoice choice, InstructionSet isa, DType dtype) {
+bool UsesOneDnn(KernelChoice choice, InstructionSet isa, DType dtype, bool few_rows) {
   if (choice != KernelChoice::kAuto) return choice == KernelChoice::kOneDnn;
-  return dtype == DType::kBf16 && isa >= InstructionSet::kAvx512Bf16;
+  return dtype == DType::kBf16 && isa >= InstructionSet::kAmxBf16 && !few_rows;
 }
 
 }  // namespace triad

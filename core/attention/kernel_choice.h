@@ -14,7 +14,8 @@ enum class KernelChoice { kAuto, kFused, kOneDnn };
 absl::string_view Name(KernelChoice choice);
 
 // Whether problems of `dtype` go to oneDNN's tiles rather than to the fused kernel. Of its own accord only bf16 where
-// the CPU multiplies it: twice f32's peak, which the fused kernel, widening it, cannot reach.
-bool UsesOneDnn(KernelChoice choice, InstructionSet isa, DType dtype);
+// the CPU has tiles for it (AMX), which the fused kernel has not; not those of few rows (HasFewRows), which wait for
+// memory.
+bool UsesOneDnn(KernelChoice choice, InstructionSet isa, DType dtype, bool few_rows);
 
 }  // namespace triad

@@ -32,8 +32,16 @@ constexpr int RowsFor(int vectors) { return vectors == 1 || HWY_TARGET <= HWY_AV
 
 StripShape Shape() { return {.unit = kUnit, .most_units = kMostUnits}; }
 
+// What a step adds to a sum.
+struct F32Product {
+  static HWY_INLINE F32 Add(F32 a, F32 b, F32 sum) { return hn::MulAdd(a, b, sum); }
+};
+struct Bf16PairProduct {
+  static HWY_INLINE F32 Add(F32 a, F32 b, F32 sum) { return AddBf16Products(a, b, sum); }
+};
+
 // sums[row][vector] = sum over steps of left[row * row_stride + step * step_stride] * right[step][vector].
-template <int kRows, int kVectors>
+template <class Product, int kRows, int kVectors>
 HWY_INLINE void SumProducts(const float* HWY_RESTRICT left, int64_t row_stride, int64_t step_stride, int64_t steps,
                             const float* HWY_RESTRICT right, F32 (&sums)[kRows][kVectors]) {
   const F32Vector d;
@@ -51,18 +59,19 @@ HWY_INLINE void SumProducts(const float* HWY_RESTRICT left, int64_t row_stride, 
     for (int r = 0; r < kRows; ++r) {
       const F32 element = hn::Set(d, left[r * row_stride]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(element, vectors[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Product::Add(element, vectors[v], sums[r][v]);
     }
     left += step_stride;
     right += kVectors * kLanes;
   }
 }
 
-template <int kRows, int kVectors>
+template <class Product, int kRows, int kVectors>
 HWY_INLINE void ScoreTile(const ScoreProduct& product, int64_t key) {
   const F32Vector d;
   F32 sums[kRows][kVectors];
-  SumProducts(product.keys + key * product.key_stride, product.key_stride, 1, product.dims, product.queries, sums);
+  SumProducts<Product>(product.keys + key * product.key_stride, product.key_stride, 1, product.dims, product.queries,
+                       sums);
   float* HWY_RESTRICT scores = product.scores + key * kVectors * kLanes;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -71,11 +80,11 @@ HWY_INLINE void ScoreTile(const ScoreProduct& product, int64_t key) {
   }
 }
 
-template <int kRows, int kVectors>
+template <class Product, int kRows, int kVectors>
 HWY_INLINE void OutputTile(const ValueProduct& product, int64_t dim) {
   const F32Vector d;
   F32 sums[kRows][kVectors];
-  SumProducts(product.values + dim, 1, product.value_stride, product.key_count, product.weights, sums);
+  SumProducts<Product>(product.values + dim, 1, product.value_stride, product.key_count, product.weights, sums);
   float* HWY_RESTRICT output = product.output + dim * kVectors * kLanes;
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
@@ -89,48 +98,54 @@ HWY_INLINE void OutputTile(const ValueProduct& product, int64_t dim) {
   }
 }
 
-template <int kVectors>
+template <class Product, int kVectors>
 HWY_INLINE void ScoreRows(const ScoreProduct& product) {
   constexpr int kRows = RowsFor(kVectors);
   FetchPace pace(product.ahead, /*parts=*/2, product.key_count / kRows);
   int64_t key = 0;
   for (; key + kRows <= product.key_count; key += kRows) {
     pace.Step();
-    ScoreTile<kRows, kVectors>(product, key);
+    ScoreTile<Product, kRows, kVectors>(product, key);
   }
-  for (; key < product.key_count; ++key) ScoreTile<1, kVectors>(product, key);
+  for (; key < product.key_count; ++key) ScoreTile<Product, 1, kVectors>(product, key);
 }
 
-template <int kVectors>
+template <class Product, int kVectors>
 HWY_INLINE void OutputRows(const ValueProduct& product) {
   constexpr int kRows = RowsFor(kVectors);
   FetchPace pace(product.ahead, /*parts=*/1, product.dims / kRows);
   int64_t dim = 0;
   for (; dim + kRows <= product.dims; dim += kRows) {
     pace.Step();
-    OutputTile<kRows, kVectors>(product, dim);
+    OutputTile<Product, kRows, kVectors>(product, dim);
   }
-  for (; dim < product.dims; ++dim) OutputTile<1, kVectors>(product, dim);
+  for (; dim < product.dims; ++dim) OutputTile<Product, 1, kVectors>(product, dim);
 }
 
-// Calls `multiply` with the vectors of a strip as a constant.
+// Calls `multiply` with the kind of products, and with the vectors of a strip as a constant.
 template <class Multiply>
-HWY_INLINE void WithVectors(int64_t width, const Multiply& multiply) {
+HWY_INLINE void WithProductAndVectors(bool bf16_pairs, int64_t width, const Multiply& multiply) {
   constexpr int kUnitVectors = kUnit / kLanes;
-  if (width == kUnit) return multiply(std::integral_constant<int, kUnitVectors>());
-  if constexpr (kMostUnits == 3) {
-    if (width == 2 * kUnit) return multiply(std::integral_constant<int, 2 * kUnitVectors>());
-    if (width == 3 * kUnit) return multiply(std::integral_constant<int, 3 * kUnitVectors>());
-  }
-  TRIAD_CHECK(false, "a strip is one to three units wide");
+  const auto with_vectors = [&](auto product) HWY_ATTR {
+    if (width == kUnit) return multiply(product, std::integral_constant<int, kUnitVectors>());
+    if constexpr (kMostUnits == 3) {
+      if (width == 2 * kUnit) return multiply(product, std::integral_constant<int, 2 * kUnitVectors>());
+      if (width == 3 * kUnit) return multiply(product, std::integral_constant<int, 3 * kUnitVectors>());
+    }
+    TRIAD_CHECK(false, "a strip is one to three units wide");
+  };
+  if (bf16_pairs) return with_vectors(Bf16PairProduct());
+  with_vectors(F32Product());
 }
 
 void MultiplyKeys(const ScoreProduct& product) {
-  WithVectors(product.width, [&](auto vectors) HWY_ATTR { ScoreRows<vectors>(product); });
+  WithProductAndVectors(product.bf16_pairs, product.width,
+                        [&](auto kind, auto vectors) HWY_ATTR { ScoreRows<decltype(kind), vectors>(product); });
 }
 
 void AddValues(const ValueProduct& product) {
-  WithVectors(product.width, [&](auto vectors) HWY_ATTR { OutputRows<vectors>(product); });
+  WithProductAndVectors(product.bf16_pairs, product.width,
+                        [&](auto kind, auto vectors) HWY_ATTR { OutputRows<decltype(kind), vectors>(product); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -144,7 +159,11 @@ HWY_EXPORT(Shape);
 HWY_EXPORT(MultiplyKeys);
 HWY_EXPORT(AddValues);
 
-StripShape MachineStripShape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
+StripShape StripShapeOf(InstructionSet isa) {
+  StripShape shape = HWY_DYNAMIC_DISPATCH(Shape)();
+  shape.multiplies_bf16 = isa >= InstructionSet::kAvx512Bf16;
+  return shape;
+}
 void MultiplyKeys(const ScoreProduct& product) { HWY_DYNAMIC_DISPATCH(MultiplyKeys)(product); }
 void AddValues(const ValueProduct& product) { HWY_DYNAMIC_DISPATCH(AddValues)(product); }
 

@@ -2,23 +2,30 @@
 // both products read keys and values one number at a time, in place and at any stride, and need nothing packed but the
 // queries. Every element of a result is one chain of fused multiply-adds in the order of what is summed over: its bytes
 // depend on its own row alone, not on the strip, nor on the width of vectors.
+//
+// Where the CPU multiplies pairs of bf16, a number below may be such a pair in the bits of a float: of two dims that
+// follow each other for scores, of two keys for outputs. Then dims, or keys, are counted in pairs.
 #pragma once
 
 #include <cstdint>
 
 #include "core/attention/fetch_list.h"
+#include "core/base/cpu.h"
 
 namespace triad {
 
 // What the vectors of this machine hold.
 struct StripShape {
-  int64_t unit = 0;        // lanes that a strip is a multiple of: a vector, at least 8
-  int64_t most_units = 0;  // of one strip
+  int64_t unit = 0;              // lanes that a strip is a multiple of: a vector, at least 8
+  int64_t most_units = 0;        // of one strip
+  bool multiplies_bf16 = false;  // pairs of them, at twice the pace of f32
 };
-StripShape MachineStripShape();
+// Of a machine whose instruction set is `isa`.
+StripShape StripShapeOf(InstructionSet isa);
 
 // scores [keys, width] = keys [keys, dims] * queries [dims, width]
 struct ScoreProduct {
+  bool bf16_pairs = false;
   const float* keys = nullptr;  // any multiple of 4 bytes
   int64_t key_stride = 0;
   int64_t key_count = 0;
@@ -32,6 +39,7 @@ void MultiplyKeys(const ScoreProduct& product);
 
 // output [dims, width] = output * keep + (values, transposed, [dims, keys] * weights [keys, width]) * add
 struct ValueProduct {
+  bool bf16_pairs = false;        // values and weights
   const float* values = nullptr;  // [keys, dims], any multiple of 4 bytes; finite
   int64_t value_stride = 0;
   int64_t key_count = 0;

@@ -100,6 +100,22 @@ void SoftmaxStrip(const ScoreStrip& strip, const LaneState& state) {
   }
 }
 
+void PairWeights(const ScoreStrip& strip) {
+  const hn::Rebind<uint32_t, F32Vector> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto half = hn::Set(d, kHalfBf16);
+  const auto upper = hn::Set(d, 0xffff0000u);
+  const auto* const weights = reinterpret_cast<const uint32_t*>(strip.scores);
+  auto* const pairs = reinterpret_cast<uint32_t*>(strip.scores);
+  for (int64_t key = 0; key < strip.keys; key += 2) {
+    for (int64_t lane = 0; lane < strip.width; lane += lanes) {
+      const auto first = hn::Add(hn::Load(d, weights + key * strip.width + lane), half);
+      const auto second = hn::Add(hn::Load(d, weights + (key + 1) * strip.width + lane), half);
+      hn::Store(hn::Or(hn::ShiftRight<16>(first), hn::And(second, upper)), d, pairs + key / 2 * strip.width + lane);
+    }
+  }
+}
+
 void MergeStrip(const StripSums& sums, int64_t dims, int64_t width, float factor, const StripSums& total) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -124,10 +140,12 @@ namespace triad {
 
 HWY_EXPORT(HideScores);
 HWY_EXPORT(SoftmaxStrip);
+HWY_EXPORT(PairWeights);
 HWY_EXPORT(MergeStrip);
 
 void HideScores(const ScoreStrip& strip, const HiddenKeys& hidden) { HWY_DYNAMIC_DISPATCH(HideScores)(strip, hidden); }
 void SoftmaxStrip(const ScoreStrip& strip, const LaneState& state) { HWY_DYNAMIC_DISPATCH(SoftmaxStrip)(strip, state); }
+void PairWeights(const ScoreStrip& strip) { HWY_DYNAMIC_DISPATCH(PairWeights)(strip); }
 void MergeStrip(const StripSums& sums, int64_t dims, int64_t width, float factor, const StripSums& total) {
   HWY_DYNAMIC_DISPATCH(MergeStrip)(sums, dims, width, factor, total);
 }

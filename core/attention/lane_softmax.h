@@ -37,6 +37,13 @@ struct LaneState {
 // and add.
 void SoftmaxStrip(const ScoreStrip& strip, const LaneState& state);
 
+// Half of the last place of a bf16, as the bits of an f32: added to those of a weight it rounds it, ties away from
+// zero. No weight is so large that it would carry out.
+constexpr uint32_t kHalfBf16 = 0x8000;
+// Rounds weights to bf16, and puts those of keys 2 i and 2 i + 1 together, the earlier one in the
+// lower half: [keys / 2, width], from the same address on.
+void PairWeights(const ScoreStrip& strip);
+
 // What a strip's rows have added up to over some keys.
 struct StripSums {
   float* output = nullptr;  // [dims, width], aligned

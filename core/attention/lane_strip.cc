@@ -29,13 +29,15 @@ StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scra
           .add = scratch.Allocate<float>(widest)};
 }
 
-LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch)
+LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, bool bf16_pairs, const StripBuffers& buffers,
+                     Scratch& scratch)
     : RowGroup(strip.width, rows.problem().v_head_dim, scratch),
       rows_(rows),
       strip_(strip),
       end_(std::min(strip.begin + strip.width, rows.count())),
       buffers_(buffers),
-      query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep)),
+      bf16_pairs_(bf16_pairs),
+      query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep) / (bf16_pairs ? 2 : 1)),
       shared_({.begin = 0, .end = rows.sequence().kv_len}),
       queries_(scratch.Allocate<float>(query_dims_ * strip.width)),
       modifiers_(rows.scores().has_modifiers() ? scratch.Allocate<RowModifiers>(strip.width) : nullptr) {
@@ -70,21 +72,29 @@ void LaneStrip::ListReads(KeyRange keys, FetchList& list) const {
   }
 }
 
-// Queries become columns.
+// Queries become columns, of pairs where those are multiplied.
 void LaneStrip::PackQueries() {
   has_queries_ = true;
   const int64_t width = strip_.width;
   const SourceRows source = rows_.QueriesFrom(strip_.begin, width);
-  const bool is_f32 = source.dtype == DType::kF32 && reinterpret_cast<uintptr_t>(source.data) % alignof(float) == 0;
-  if (is_f32 && source.count == width && source.dims % 4 == 0 && !std::signbit(rows_.problem().scale)) {
+  const bool is_theirs = source.dtype == (bf16_pairs_ ? DType::kBf16 : DType::kF32);
+  const int64_t row_bytes = source.dims * ByteSize(source.dtype);
+  const bool is_aligned =
+      (reinterpret_cast<uintptr_t>(source.data) | static_cast<uintptr_t>(source.stride_bytes)) % kF32Bytes == 0;
+  if (is_theirs && is_aligned && row_bytes % (4 * kF32Bytes) == 0 && source.count == width &&
+      !std::signbit(rows_.problem().scale)) {
     TransposeRows({.rows = reinterpret_cast<const float*>(source.data),
-                   .stride = source.stride_bytes / ByteSize(source.dtype),
+                   .stride = source.stride_bytes / kF32Bytes,
                    .count = width,
-                   .columns = source.dims},
+                   .columns = row_bytes / kF32Bytes},
                   queries_, width);
     return;
   }
-  rows_.PackQueries(strip_.begin, width, buffers_.rows_of_strip, query_dims_);
+  if (bf16_pairs_) {
+    rows_.PackQueries(strip_.begin, width, reinterpret_cast<uint16_t*>(buffers_.rows_of_strip), 2 * query_dims_);
+  } else {
+    rows_.PackQueries(strip_.begin, width, buffers_.rows_of_strip, query_dims_);
+  }
   TransposeRows({.rows = buffers_.rows_of_strip, .stride = query_dims_, .count = width, .columns = query_dims_},
                 queries_, width);
 }
@@ -106,11 +116,13 @@ void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead
   const int64_t key_count = Length(keys);
   const int64_t width = strip_.width;
   ScoreStrip scores = {.scores = buffers_.scores, .keys = key_count, .width = width, .factor = rows_.scores().factor()};
-  MultiplyKeys({.keys = reinterpret_cast<const float*>(block.keys.data),
+  const auto counted = [&](int64_t numbers) { return bf16_pairs_ ? CeilDiv(numbers, 2) : numbers; };
+  MultiplyKeys({.bf16_pairs = bf16_pairs_,
+                .keys = reinterpret_cast<const float*>(block.keys.data),
                 .key_stride = block.keys.stride_bytes / kF32Bytes,
                 .key_count = key_count,
                 .queries = queries_,
-                .dims = rows_.problem().qk_head_dim,
+                .dims = counted(rows_.problem().qk_head_dim),
                 .width = width,
                 .scores = scores.scores,
                 .ahead = &ahead});
@@ -126,9 +138,11 @@ void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead
   }
   const StripSums sums = StripSumsOf(chunk());
   SoftmaxStrip(scores, sums.state);
-  AddValues({.values = reinterpret_cast<const float*>(block.values.data),
+  if (bf16_pairs_) PairWeights(scores);
+  AddValues({.bf16_pairs = bf16_pairs_,
+             .values = reinterpret_cast<const float*>(block.values.data),
              .value_stride = block.values.stride_bytes / kF32Bytes,
-             .key_count = key_count,
+             .key_count = counted(key_count),
              .weights = scores.scores,
              .dims = rows_.problem().v_head_dim,
              .width = width,

@@ -26,7 +26,8 @@ StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scra
 // Borrows its arguments; `scratch` holds its own buffers.
 class LaneStrip final : public RowGroup {
  public:
-  LaneStrip(ItemRows& rows, const RowStrip& strip, const StripBuffers& buffers, Scratch& scratch);
+  // With `bf16_pairs`, products are those of pairs (lane_product.h), and so are the blocks it is given.
+  LaneStrip(ItemRows& rows, const RowStrip& strip, bool bf16_pairs, const StripBuffers& buffers, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
@@ -45,7 +46,8 @@ class LaneStrip final : public RowGroup {
   const RowStrip strip_;
   const int64_t end_;  // past the last row that is one
   const StripBuffers buffers_;
-  const int64_t query_dims_;       // qk_head_dim rounded up to kPackedStep
+  const bool bf16_pairs_;
+  const int64_t query_dims_;       // qk_head_dim rounded up to kPackedStep, or half of that: pairs
   KeyRange seen_;                  // by some row
   KeyRange shared_;                // by all rows that see any
   float* const queries_;           // [query_dims_, width]

@@ -207,7 +207,8 @@ absl::Status CheckOneDnn() {
 }
 
 void CapOneDnn(InstructionSet isa) {
-  dnnl::cpu_isa cap = dnnl::cpu_isa::avx512_core;
+  dnnl::cpu_isa cap = dnnl::cpu_isa::avx512_core_bf16;
+  if (isa == InstructionSet::kAvx512) cap = dnnl::cpu_isa::avx512_core;
   if (isa == InstructionSet::kAvx2) cap = dnnl::cpu_isa::avx2;
   if (isa == InstructionSet::kGeneric) cap = dnnl::cpu_isa::sse41;
   // Fails when oneDNN has decided already, which the header allows for.

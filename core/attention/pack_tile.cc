@@ -50,6 +50,26 @@ void PackRows(const SourceRows& rows, float* packed) {
   WithElements(rows.dtype, [&](auto elements) HWY_ATTR { PackRowsOf<decltype(elements)>(rows, packed); });
 }
 
+void PackBf16Pairs(const SourceRows& rows, uint32_t* packed) {
+  const hn::Rebind<uint32_t, F32Vector> d;
+  const hn::Rebind<uint16_t, F32Vector> d16;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto load = [&](const std::byte* row, int64_t i) HWY_ATTR {
+    return hn::PromoteTo(d, LoadUpTo<uint16_t>(d16, row + 2 * i, std::min(lanes, rows.dims - i)));
+  };
+  for (int64_t r = 0; r < rows.count; r += 2, packed += rows.packed_stride()) {
+    const std::byte* const first = rows.data + r * rows.stride_bytes;
+    const bool has_second = r + 1 < rows.count;
+    int64_t i = 0;
+    for (; i < rows.dims; i += lanes) {
+      auto pair = load(first, i);
+      if (has_second) pair = hn::Or(pair, hn::ShiftLeft<16>(load(first + rows.stride_bytes, i)));
+      hn::Store(pair, d, packed + i);
+    }
+    for (; i < rows.packed_stride(); i += lanes) hn::Store(hn::Zero(d), d, packed + i);
+  }
+}
+
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
   // 16 rows at a time, so that a cache line of the result is finished before the next is touched.
   for (int64_t first = 0; first < from.count; first += 16) {
@@ -108,11 +128,14 @@ constexpr uint32_t kHugeBits = 0x6f800000;  // 2^96: a million of them, 2^116, s
 }  // namespace
 
 HWY_EXPORT(PackRows);
+HWY_EXPORT(PackBf16Pairs);
 HWY_EXPORT(TransposeRows);
 HWY_EXPORT(LargestMagnitudeBits);
 HWY_EXPORT(StoreOutputRow);
 
 void PackRows(const SourceRows& rows, float* packed) { HWY_DYNAMIC_DISPATCH(PackRows)(rows, packed); }
+
+void PackBf16Pairs(const SourceRows& rows, uint32_t* packed) { HWY_DYNAMIC_DISPATCH(PackBf16Pairs)(rows, packed); }
 
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
   HWY_DYNAMIC_DISPATCH(TransposeRows)(from, transposed, transposed_stride);

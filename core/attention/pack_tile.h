@@ -50,6 +50,10 @@ void PackRows(const SourceRows& rows, float* packed);
 // The same for rows of bf16, kept as they are.
 void PackBf16Rows(const SourceRows& rows, uint16_t* packed);
 
+// packed [count / 2 rounded up, packed_stride()]: rows of bf16, each number beside the one of the next row, the earlier
+// one in the lower half; beside those of a last row that has no next, zeros.
+void PackBf16Pairs(const SourceRows& rows, uint32_t* packed);
+
 // transposed [columns, count] = rows [count, columns], transposed. count is a multiple of 8, columns one of 4.
 struct RowsToTranspose {
   const float* rows = nullptr;

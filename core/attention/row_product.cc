@@ -6,8 +6,11 @@
 #include "core/attention/row_product.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
+#include "absl/base/casts.h"
+#include "core/attention/lane_softmax.h"
 #include "core/base/check.h"
 #include "core/base/dims.h"
 
@@ -69,10 +72,37 @@ template <>
 struct KeyColumns<F16Elements> : ShortKeyColumns<F16Elements> {};
 #endif
 
-// kGroups * kRowsAtOnce keys of a head from `first` on; past the last key, the last one again.
-template <class Elements, int kRows, int kGroups>
-HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t head, int64_t first, FetchPace& pace) {
+// What is multiplied at once of a key, a term, and how it adds to a score: a dim,
+template <class Elements>
+struct DimTerms {
   using Columns = KeyColumns<Elements>;
+  static constexpr int64_t kBytes = Elements::kBytes;
+  static int64_t Count(int64_t dims) { return dims; }
+  static int64_t Whole(int64_t dims) { return dims; }  // those that Columns may load
+  static HWY_INLINE float Load(const std::byte* key, int64_t term, int64_t) {
+    return LoadElement(key + term * kBytes, Elements::kDType);
+  }
+  static HWY_INLINE RowF32 Add(RowF32 query, RowF32 key, RowF32 sum) { return hn::MulAdd(query, key, sum); }
+};
+
+// or a pair of dims of bf16, which moves like one of f32.
+struct PairTerms {
+  using Columns = KeyColumns<F32Elements>;
+  static constexpr int64_t kBytes = 4;
+  static int64_t Count(int64_t dims) { return CeilDiv(dims, 2); }
+  static int64_t Whole(int64_t dims) { return dims / 2; }
+  static HWY_INLINE float Load(const std::byte* key, int64_t term, int64_t dims) {
+    float pair = 0;
+    std::memcpy(&pair, key + term * kBytes, static_cast<size_t>(std::min(2 * (dims - 2 * term), kBytes)));
+    return pair;
+  }
+  static HWY_INLINE RowF32 Add(RowF32 query, RowF32 key, RowF32 sum) { return AddBf16Products(query, key, sum); }
+};
+
+// kGroups * kRowsAtOnce keys of a head from `first` on; past the last key, the last one again.
+template <class Terms, int kRows, int kGroups>
+HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t head, int64_t first, FetchPace& pace) {
+  using Columns = typename Terms::Columns;
   const RowLanes d;
   const std::byte* keys[kGroups * kRowsAtOnce];
   const int64_t head_bytes = head * product.heads.stride_bytes;
@@ -86,32 +116,32 @@ HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t head, int64_t 
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) sums[g][r] = hn::Zero(d);
   }
-  int64_t dim = 0;
-  for (; dim + Columns::kDims <= product.keys.dims; dim += Columns::kDims) {
+  int64_t term = 0;
+  for (; term + Columns::kDims <= Terms::Whole(product.keys.dims); term += Columns::kDims) {
     pace.Step();
 #pragma GCC unroll 2
     for (int g = 0; g < kGroups; ++g) {
       RowF32 columns[Columns::kDims];
-      Columns::Load(keys + g * kRowsAtOnce, dim, columns);
+      Columns::Load(keys + g * kRowsAtOnce, term, columns);
 #pragma GCC unroll 8
       for (int i = 0; i < Columns::kDims; ++i) {
 #pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r) {
-          const RowF32 query = hn::Set(d, queries[r * product.query_stride + dim + i]);
-          sums[g][r] = hn::MulAdd(query, columns[i], sums[g][r]);
+          const RowF32 query = hn::Set(d, queries[r * product.query_stride + term + i]);
+          sums[g][r] = Terms::Add(query, columns[i], sums[g][r]);
         }
       }
     }
   }
-  for (; dim < product.keys.dims; ++dim) {
+  for (; term < Terms::Count(product.keys.dims); ++term) {
     for (int g = 0; g < kGroups; ++g) {
       HWY_ALIGN float column[kRowsAtOnce];
       for (int64_t i = 0; i < kRowsAtOnce; ++i) {
-        column[i] = LoadElement(keys[g * kRowsAtOnce + i] + dim * Elements::kBytes, Elements::kDType);
+        column[i] = Terms::Load(keys[g * kRowsAtOnce + i], term, product.keys.dims);
       }
       for (int r = 0; r < kRows; ++r) {
-        const RowF32 query = hn::Set(d, queries[r * product.query_stride + dim]);
-        sums[g][r] = hn::MulAdd(query, hn::Load(d, column), sums[g][r]);
+        const RowF32 query = hn::Set(d, queries[r * product.query_stride + term]);
+        sums[g][r] = Terms::Add(query, hn::Load(d, column), sums[g][r]);
       }
     }
   }
@@ -121,19 +151,69 @@ HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t head, int64_t 
   }
 }
 
-template <class Elements, int kRows>
+template <class Terms, int kRows>
 void MultiplyKeysOf(const RowScoreProduct& product) {
   constexpr int64_t kStep = 2 * kRowsAtOnce;
   FetchPace pace(product.ahead, /*parts=*/1,
                  product.heads.count * CeilDiv(product.keys.count, kStep) *
-                     CeilDiv(product.keys.dims, KeyColumns<Elements>::kDims));
+                     CeilDiv(Terms::Count(product.keys.dims), Terms::Columns::kDims));
   int64_t key = 0;
   for (; key + kRowsAtOnce < product.keys.count; key += kStep) {
-    for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Elements, kRows, 2>(product, h, key, pace);
+    for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Terms, kRows, 2>(product, h, key, pace);
   }
   if (key >= product.keys.count) return;
-  for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Elements, kRows, 1>(product, h, key, pace);
+  for (int64_t h = 0; h < product.heads.count; ++h) ScoreKeys<Terms, kRows, 1>(product, h, key, pace);
 }
+
+// What is multiplied at once of the values: those of a key,
+template <class Elements>
+struct KeyTerms {
+  static constexpr int64_t kKeys = 1;
+  static constexpr int64_t kBytes = Elements::kBytes;
+  // The dims at byte `offset` of the rows of key `key` and, of pairs, the next, if it is one of `end` keys.
+  struct At {
+    At(const SourceRows& values, int64_t key, int64_t, int64_t offset) : row(values.row(key) + offset) {}
+    F32 Vector(int64_t dim) const { return Elements::Load(row + dim * kBytes, hn::Lanes(F32Vector())); }
+    float One() const { return LoadElement(row, Elements::kDType); }
+    const std::byte* HWY_RESTRICT row;
+  };
+  template <class V>
+  static HWY_INLINE V Add(V value, V weight, V sum) {
+    return hn::MulAdd(value, weight, sum);
+  }
+};
+
+// or those of two keys of bf16.
+struct KeyPairTerms {
+  static constexpr int64_t kKeys = 2;
+  static constexpr int64_t kBytes = Bf16Elements::kBytes;
+  struct At {
+    At(const SourceRows& values, int64_t key, int64_t end, int64_t offset)
+        : first(values.row(key) + offset), second(key + 1 < end ? values.row(key + 1) + offset : nullptr) {}
+    F32 Vector(int64_t dim) const {
+      const hn::Rebind<uint32_t, F32Vector> d;
+      const hn::Rebind<uint16_t, F32Vector> d16;
+      const auto load = [&](const std::byte* row) HWY_ATTR {
+        return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(row) + dim));
+      };
+      auto pair = load(first);
+      if (second != nullptr) pair = hn::Or(pair, hn::ShiftLeft<16>(load(second)));
+      return hn::BitCast(F32Vector(), pair);
+    }
+    float One() const {
+      uint16_t pair[2] = {};
+      std::memcpy(&pair[0], first, kBytes);
+      if (second != nullptr) std::memcpy(&pair[1], second, kBytes);
+      return absl::bit_cast<float>(pair);
+    }
+    const std::byte* HWY_RESTRICT first;
+    const std::byte* HWY_RESTRICT second;
+  };
+  template <class V>
+  static HWY_INLINE V Add(V value, V weight, V sum) {
+    return AddBf16Products(value, weight, sum);
+  }
+};
 
 // Some keys of a head.
 struct HeadKeys {
@@ -143,7 +223,7 @@ struct HeadKeys {
 };
 
 // Adds to vectors [dim, dim + kVectors) of a head's kRows rows.
-template <class Elements, int kRows, int kVectors>
+template <class Terms, int kRows, int kVectors>
 HWY_INLINE void SumValues(const RowValueProduct& product, const HeadKeys& keys, int64_t dim, FetchPace& pace) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -157,18 +237,18 @@ HWY_INLINE void SumValues(const RowValueProduct& product, const HeadKeys& keys, 
       sums[r][v] = keys.begin == 0 ? hn::Zero(d) : hn::LoadU(d, outputs + r * product.output_stride + v * lanes);
     }
   }
-  const int64_t offset = keys.head * product.heads.stride_bytes + dim * Elements::kBytes;
-  for (int64_t key = keys.begin; key < keys.end; ++key) {
+  const int64_t offset = keys.head * product.heads.stride_bytes + dim * Terms::kBytes;
+  for (int64_t key = keys.begin; key < keys.end; key += Terms::kKeys) {
     pace.Step();
-    const std::byte* HWY_RESTRICT values = product.values.row(key) + offset;
+    const typename Terms::At values(product.values, key, keys.end, offset);
     F32 vectors[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) vectors[v] = Elements::Load(values + v * lanes * Elements::kBytes, lanes);
+    for (int v = 0; v < kVectors; ++v) vectors[v] = values.Vector(v * lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      const F32 weight = hn::Set(d, weights[r * product.weight_stride + key]);
+      const F32 weight = hn::Set(d, weights[r * product.weight_stride + key / Terms::kKeys]);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(vectors[v], weight, sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Terms::Add(vectors[v], weight, sums[r][v]);
     }
   }
   for (int r = 0; r < kRows; ++r) {
@@ -178,29 +258,29 @@ HWY_INLINE void SumValues(const RowValueProduct& product, const HeadKeys& keys, 
 }
 
 // One dim, which no vector takes.
-template <class Elements>
+template <class Terms>
 void SumValuesOfDim(const RowValueProduct& product, const HeadKeys& keys, int64_t row, int64_t dim) {
   const hn::CappedTag<float, 1> one;  // the vectors' own multiply-add, fused or not
   float* output = product.output + (keys.head * product.rows + row) * product.output_stride + dim;
   const float* weights = product.weights + (keys.head * product.rows + row) * product.weight_stride;
-  const int64_t offset = keys.head * product.heads.stride_bytes + dim * Elements::kBytes;
+  const int64_t offset = keys.head * product.heads.stride_bytes + dim * Terms::kBytes;
   auto sum = keys.begin == 0 ? hn::Zero(one) : hn::Set(one, *output);
-  for (int64_t key = keys.begin; key < keys.end; ++key) {
-    const float value = LoadElement(product.values.row(key) + offset, Elements::kDType);
-    sum = hn::MulAdd(hn::Set(one, value), hn::Set(one, weights[key]), sum);
+  for (int64_t key = keys.begin; key < keys.end; key += Terms::kKeys) {
+    const typename Terms::At values(product.values, key, keys.end, offset);
+    sum = Terms::Add(hn::Set(one, values.One()), hn::Set(one, weights[key / Terms::kKeys]), sum);
   }
   *output = hn::GetLane(sum);
 }
 
 // As many whole groups of kVectors vectors of dims as there are, from `dim` on, then smaller groups. Returns the first
 // dim that is left, fewer than a vector before the end.
-template <class Elements, int kRows, int kVectors>
+template <class Terms, int kRows, int kVectors>
 HWY_INLINE int64_t SumVectors(const RowValueProduct& product, const HeadKeys& keys, int64_t dim, FetchPace& pace) {
   constexpr int64_t kStep = kVectors * hn::MaxLanes(F32Vector());
   for (; dim + kStep <= product.values.dims; dim += kStep) {
-    SumValues<Elements, kRows, kVectors>(product, keys, dim, pace);
+    SumValues<Terms, kRows, kVectors>(product, keys, dim, pace);
   }
-  if constexpr (kVectors > 1) dim = SumVectors<Elements, kRows, kVectors / 2>(product, keys, dim, pace);
+  if constexpr (kVectors > 1) dim = SumVectors<Terms, kRows, kVectors / 2>(product, keys, dim, pace);
   return dim;
 }
 
@@ -213,50 +293,55 @@ constexpr int64_t GroupsOf(int64_t dims) {
   return groups;
 }
 
-template <class Elements, int kRows>
+template <class Terms, int kRows>
 void MultiplyValuesOf(const RowValueProduct& product) {
   constexpr int kVectors = kRows == 1 ? 8 : kRows == 2 ? 4 : 2;
   const int64_t count = product.values.count;
   const int64_t step = product.heads.count == 1 ? count : kKeysOfHeads;
-  FetchPace pace(product.ahead, /*parts=*/1, product.heads.count * count * GroupsOf<kVectors>(product.values.dims));
+  FetchPace pace(product.ahead, /*parts=*/1,
+                 product.heads.count * CeilDiv(count, Terms::kKeys) * GroupsOf<kVectors>(product.values.dims));
   for (int64_t key = 0; key < count; key += step) {
     for (int64_t head = 0; head < product.heads.count; ++head) {
       const HeadKeys keys = {.head = head, .begin = key, .end = std::min(key + step, count)};
-      int64_t dim = SumVectors<Elements, kRows, kVectors>(product, keys, /*dim=*/0, pace);
+      int64_t dim = SumVectors<Terms, kRows, kVectors>(product, keys, /*dim=*/0, pace);
       for (; dim < product.values.dims; ++dim) {
-        for (int64_t row = 0; row < kRows; ++row) SumValuesOfDim<Elements>(product, keys, row, dim);
+        for (int64_t row = 0; row < kRows; ++row) SumValuesOfDim<Terms>(product, keys, row, dim);
       }
     }
   }
 }
 
-// Calls `multiply` with the elements' type, and with the number of rows as a constant.
+// Calls `multiply` with the number of rows as a constant.
 template <class Multiply>
-HWY_INLINE void WithTypeAndRows(DType dtype, int64_t rows, const Multiply& multiply) {
-  WithElements(dtype, [&](auto elements) HWY_ATTR {
-    switch (rows) {
-      case 1:
-        return multiply(elements, std::integral_constant<int, 1>());
-      case 2:
-        return multiply(elements, std::integral_constant<int, 2>());
-      case 3:
-        return multiply(elements, std::integral_constant<int, 3>());
-      case 4:
-        return multiply(elements, std::integral_constant<int, 4>());
-      default:
-        TRIAD_CHECK(false, "few rows are at most kFewRows");
-    }
-  });
+HWY_INLINE void WithRows(int64_t rows, const Multiply& multiply) {
+  switch (rows) {
+    case 1:
+      return multiply(std::integral_constant<int, 1>());
+    case 2:
+      return multiply(std::integral_constant<int, 2>());
+    case 3:
+      return multiply(std::integral_constant<int, 3>());
+    case 4:
+      return multiply(std::integral_constant<int, 4>());
+    default:
+      TRIAD_CHECK(false, "few rows are at most kFewRows");
+  }
 }
 
 void MultiplyKeysByRows(const RowScoreProduct& product) {
-  WithTypeAndRows(product.keys.dtype, product.rows,
-                  [&](auto elements, auto rows) HWY_ATTR { MultiplyKeysOf<decltype(elements), rows>(product); });
+  WithRows(product.rows, [&](auto rows) HWY_ATTR {
+    if (product.bf16_pairs) return MultiplyKeysOf<PairTerms, rows>(product);
+    WithElements(product.keys.dtype,
+                 [&](auto elements) HWY_ATTR { MultiplyKeysOf<DimTerms<decltype(elements)>, rows>(product); });
+  });
 }
 
 void MultiplyValuesByRows(const RowValueProduct& product) {
-  WithTypeAndRows(product.values.dtype, product.rows,
-                  [&](auto elements, auto rows) HWY_ATTR { MultiplyValuesOf<decltype(elements), rows>(product); });
+  WithRows(product.rows, [&](auto rows) HWY_ATTR {
+    if (product.bf16_pairs) return MultiplyValuesOf<KeyPairTerms, rows>(product);
+    WithElements(product.values.dtype,
+                 [&](auto elements) HWY_ATTR { MultiplyValuesOf<KeyTerms<decltype(elements)>, rows>(product); });
+  });
 }
 
 RowMaxAndSum SoftmaxOfRow(float* HWY_RESTRICT scores, int64_t count, float factor) {
@@ -291,6 +376,13 @@ HWY_EXPORT(MultiplyValuesByRows);
 HWY_EXPORT(SoftmaxOfRow);
 
 void MultiplyKeysByRows(const RowScoreProduct& product) { HWY_DYNAMIC_DISPATCH(MultiplyKeysByRows)(product); }
+void PairWeightsOfRow(float* weights, int64_t count) {
+  for (int64_t key = 0; key < count; key += 2) {
+    const uint32_t first = absl::bit_cast<uint32_t>(weights[key]) + kHalfBf16;
+    const uint32_t second = absl::bit_cast<uint32_t>(weights[key + 1]) + kHalfBf16;
+    weights[key / 2] = absl::bit_cast<float>(first >> 16 | (second & 0xffff0000u));
+  }
+}
 void MultiplyValuesByRows(const RowValueProduct& product) { HWY_DYNAMIC_DISPATCH(MultiplyValuesByRows)(product); }
 RowMaxAndSum SoftmaxOfRow(float* scores, int64_t count, float factor) {
   return HWY_DYNAMIC_DISPATCH(SoftmaxOfRow)(scores, count, factor);

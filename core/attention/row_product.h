@@ -20,9 +20,10 @@ struct HeadsTogether {
 
 // For each kv head: scores [rows, keys] = queries [rows, dims] * keys [keys, dims], transposed
 struct RowScoreProduct {
-  SourceRows keys;  // of any type, anywhere; the first head's
+  bool bf16_pairs = false;  // keys are bf16, and queries pairs of them (lane_product.h)
+  SourceRows keys;          // of any type, anywhere; the first head's
   HeadsTogether heads;
-  const float* queries = nullptr;  // those of the first head first, as are scores
+  const float* queries = nullptr;  // those of the first head first, as are scores; zeros up to a multiple of 16 dims
   int64_t query_stride = 0;
   int64_t rows = 0;            // of a head, 1 to kFewRows
   float* scores = nullptr;     // one of each key are set, and those up to a multiple of 8 to anything
@@ -33,7 +34,8 @@ void MultiplyKeysByRows(const RowScoreProduct& product);
 
 // For each kv head: output [rows, dims] = weights [rows, keys] * values [keys, dims]
 struct RowValueProduct {
-  SourceRows values;  // of any type, anywhere; the first head's
+  bool bf16_pairs = false;  // values are bf16, and weights pairs of them, of two keys each
+  SourceRows values;        // of any type, anywhere; the first head's
   HeadsTogether heads;
   const float* weights = nullptr;  // those of the first head first, as are outputs
   int64_t weight_stride = 0;
@@ -50,5 +52,8 @@ struct RowMaxAndSum {
   float sum = 0;  // NaN: a score was NaN or +inf
 };
 RowMaxAndSum SoftmaxOfRow(float* scores, int64_t count, float factor);
+
+// As PairWeights, of one row: its first count / 2 numbers become the pairs.
+void PairWeightsOfRow(float* weights, int64_t count);
 
 }  // namespace triad

@@ -1,5 +1,8 @@
 #include "core/base/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <sched.h>
 
 #include <algorithm>
@@ -72,6 +75,20 @@ double HierarchyQuota(const std::string& mount, absl::string_view group) {
   return quota;
 }
 
+#if defined(__x86_64__)
+// The CPU has it, and the operating system saves its registers. Clang 14's __builtin_cpu_supports does not know it.
+bool HasAmxBf16() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kAmxBf16AndTile = (1u << 22) | (1u << 24);  // Intel SDM, CPUID leaf 7, EDX
+  constexpr unsigned kOsxsave = 1u << 27;                        // leaf 1, ECX
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kAmxBf16AndTile) != kAmxBf16AndTile) return false;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kOsxsave) == 0) return false;
+  constexpr unsigned kTileState = (1u << 17) | (1u << 18);  // of XCR0
+  asm("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  return (eax & kTileState) == kTileState;
+}
+#endif
+
 }  // namespace
 
 CpuBudget DecideCpuBudget(int affinity_cores, double quota_cores) {
@@ -128,6 +145,8 @@ absl::string_view Name(InstructionSet isa) {
       return "avx512";
     case InstructionSet::kAvx512Bf16:
       return "avx512_bf16";
+    case InstructionSet::kAmxBf16:
+      return "amx_bf16";
   }
   return "generic";
 }
@@ -140,7 +159,8 @@ InstructionSet DetectInstructionSet() {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (!avx512) return InstructionSet::kAvx2;
-  return __builtin_cpu_supports("avx512bf16") ? InstructionSet::kAvx512Bf16 : InstructionSet::kAvx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return InstructionSet::kAvx512;
+  return HasAmxBf16() ? InstructionSet::kAmxBf16 : InstructionSet::kAvx512Bf16;
 #else
   return InstructionSet::kGeneric;
 #endif

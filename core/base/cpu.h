@@ -31,9 +31,9 @@ double ReadCgroupQuota(const std::string& filesystem_root);
 double ParseCpuMax(absl::string_view cpu_max);
 
 // Instruction sets that decide between kernels, weakest first.
-enum class InstructionSet { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
+enum class InstructionSet { kGeneric, kAvx2, kAvx512, kAvx512Bf16, kAmxBf16 };
 
-// "generic", "avx2", "avx512", "avx512_bf16".
+// "generic", "avx2", "avx512", "avx512_bf16", "amx_bf16".
 absl::string_view Name(InstructionSet isa);
 
 // The best that this CPU and operating system support.

@@ -63,8 +63,8 @@ const AttentionKernel& OneDnnKernel(const BenchOptions& options) {
   return *kernel;
 }
 
-const AttentionKernel& FusedKernel() {
-  static const FusedAttention kernel;
+const AttentionKernel& FusedKernel(const BenchOptions& options) {
+  static const FusedAttention kernel(options.instruction_set);
   return kernel;
 }
 
@@ -76,7 +76,7 @@ void RegisterAttentionRows(const BenchOptions& options) {
       RegisterRow(absl::StrCat(path, "_", row.name),
                   [&row, &kernel, &options](benchmark::State& state) { Run(state, kernel, row, options); });
     };
-    add("Fused", FusedKernel());
+    add("Fused", FusedKernel(options));
     add("OneDnn", OneDnnKernel(options));
   }
 }

@@ -44,13 +44,13 @@ BenchOptions OptionsFromFlags() {
   options.instruction_set = DetectInstructionSet();
   const std::string wanted = absl::GetFlag(FLAGS_instruction_set);
   if (wanted == "auto") return options;
-  for (const InstructionSet isa :
-       {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512, InstructionSet::kAvx512Bf16}) {
+  for (const InstructionSet isa : {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512,
+                                   InstructionSet::kAvx512Bf16, InstructionSet::kAmxBf16}) {
     if (wanted != Name(isa)) continue;
     options.instruction_set = std::min(options.instruction_set, isa);
     return options;
   }
-  refuse("--instruction_set must be auto, generic, avx2, avx512 or avx512_bf16");
+  refuse("--instruction_set must be auto, generic, avx2, avx512, avx512_bf16 or amx_bf16");
   return options;
 }
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "core/attention/fused_attention.h"
 #include "core/base/check.h"
+#include "core/base/cpu.h"
 #include "core/base/scratch.h"
 #include "tests/bench/attention_workload.h"
 #include "tests/bench/bench_rows.h"
@@ -47,7 +48,7 @@ std::optional<double> PeakRssMib() {
 
 // One call, from planning on. Returns its seconds.
 double Call(AttentionWorkload& workload, int threads) {
-  const FusedAttention kernel;
+  const FusedAttention kernel(DetectInstructionSet());
   const std::vector<WorkItem> items = kernel.Plan(workload.problem());
   std::atomic<size_t> next{0};
   return RunOnThreads(threads, [&](int) {

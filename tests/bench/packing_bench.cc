@@ -12,6 +12,7 @@
 #include "core/attention/fused_geometry.h"
 #include "core/attention/lane_product.h"
 #include "core/attention/pack_tile.h"
+#include "core/base/cpu.h"
 #include "core/base/scratch.h"
 #include "core/tensor/tensor.h"
 #include "tests/bench/attention_workload.h"
@@ -42,7 +43,9 @@ class PackedRows {
   explicit PackedRows(const PackingRow& row)
       : row_(row),
         workload_(row.tensor),
-        step_(row.transposes ? MachineStripShape().unit * MachineStripShape().most_units : kFusedKeyBlock),
+        step_(row.transposes
+                  ? StripShapeOf(DetectInstructionSet()).unit * StripShapeOf(DetectInstructionSet()).most_units
+                  : kFusedKeyBlock),
         per_head_(row.tensor.kv_len / step_) {}  // a rest too short for an item is left out
 
   int64_t items() const { return row_.tensor.kv_heads * per_head_; }

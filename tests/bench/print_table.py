@@ -29,8 +29,8 @@ BARS = [
     ("Fused_F32_2048_HeadDim64_Keep", PEAK, 0.65),
     ("Fused_F32_128_HeadDim64_Batch8", PEAK, 0.68),
     ("Avx2_Fused_F32_2048_HeadDim64", PEAK, 0.65),
-    ("OneDnn_Bf16_2048_HeadDim64", BF16_PEAK, 0.62),   # where the CPU multiplies bf16, this kernel takes it
-    ("OneDnn_Bf16_2048_HeadDim128", BF16_PEAK, 0.70),
+    ("Fused_Bf16_2048_HeadDim64", BF16_PEAK, 0.62),
+    ("Fused_Bf16_2048_HeadDim128", BF16_PEAK, 0.70),
     ("Fused_Decode_F32_65536", STREAM, 0.85),
     ("Fused_Decode_F32_65536", BEST_STREAM, 0.70),
     ("Fused_Decode_Bf16_65536", STREAM, 0.85),

@@ -15,6 +15,7 @@
 
 #include "core/attention/fused_attention.h"
 #include "core/base/check.h"
+#include "core/base/cpu.h"
 #include "core/base/scratch.h"
 #include "tests/bench/attention_workload.h"
 #include "tests/bench/bench_rows.h"
@@ -69,7 +70,7 @@ class WholeItems {
   }
 
  private:
-  const FusedAttention kernel_;
+  const FusedAttention kernel_{DetectInstructionSet()};
   AttentionWorkload workload_;
   std::vector<WorkItem> items_;
   std::vector<Scratch> scratches_;

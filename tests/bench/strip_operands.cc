@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/attention/lane_product.h"
+#include "core/base/cpu.h"
 
 namespace triad {
 namespace {
@@ -62,7 +63,7 @@ bool IsProduct(const float* result, const LeftFactor& factor, const ProductSizes
 
 StripOperands::StripOperands(int64_t rows, int64_t dims)
     : dims_(dims),
-      strips_(StripsOf(rows, MachineStripShape())),
+      strips_(StripsOf(rows, StripShapeOf(DetectInstructionSet()))),
       rows_(strips_.back().begin + strips_.back().width),
       factor_(static_cast<float>(kLog2E / std::sqrt(static_cast<double>(dims)))),
       keys_(Normal(2 * kFusedKeyBlock * dims, /*seed=*/1, scratch_)),

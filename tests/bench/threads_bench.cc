@@ -21,7 +21,7 @@ constexpr AttentionRow kRows[] = {
 };
 
 void Run(benchmark::State& state, const AttentionRow& row, BenchOptions options) {
-  const FusedAttention kernel;
+  const FusedAttention kernel(options.instruction_set);
   AttentionWorkload workload(row);
   AttentionCalls calls(kernel, workload, /*threads=*/2);
   const bool reads = row.q_len == 1;

@@ -25,7 +25,8 @@ InstructionSet TestedInstructionSet() {
   const InstructionSet best = DetectInstructionSet();
   const char* cap = std::getenv("TRIAD_INSTRUCTION_SET");
   if (cap == nullptr) return best;
-  for (InstructionSet isa : {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+  for (InstructionSet isa :
+       {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512, InstructionSet::kAvx512Bf16}) {
     if (Name(isa) == cap) return std::min(isa, best);
   }
   TRIAD_CHECK(false, "TRIAD_INSTRUCTION_SET names an instruction set");
@@ -40,7 +41,7 @@ std::map<std::string, std::unique_ptr<AttentionKernel>> MakeKernels() {
   std::fprintf(stderr, "instruction set: %s\n", std::string(Name(isa)).c_str());
   std::map<std::string, std::unique_ptr<AttentionKernel>> kernels;
   kernels["reference"] = std::make_unique<ReferenceAttention>();
-  kernels["fused"] = std::make_unique<FusedAttention>();
+  kernels["fused"] = std::make_unique<FusedAttention>(isa);
   kernels["onednn"] = *std::move(onednn);
   return kernels;
 }

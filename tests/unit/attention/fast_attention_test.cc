@@ -5,21 +5,26 @@
 namespace triad {
 namespace {
 
-TEST(FastAttentionTest, OnlyBf16WhereTheCpuMultipliesItGoesToOneDnn) {
-  for (InstructionSet isa : {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-    for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16}) {
-      EXPECT_FALSE(UsesOneDnn(KernelChoice::kAuto, isa, dtype)) << Name(isa) << " " << Name(dtype);
+constexpr DType kTypes[] = {DType::kF32, DType::kBf16, DType::kF16};
+
+TEST(FastAttentionTest, OnlyBf16PrefillWhereTheCpuHasTilesForItGoesToOneDnn) {
+  for (InstructionSet isa : {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512,
+                             InstructionSet::kAvx512Bf16, InstructionSet::kAmxBf16}) {
+    for (DType dtype : kTypes) {
+      EXPECT_FALSE(UsesOneDnn(KernelChoice::kAuto, isa, dtype, /*few_rows=*/true)) << Name(isa) << " " << Name(dtype);
+      EXPECT_EQ(UsesOneDnn(KernelChoice::kAuto, isa, dtype, /*few_rows=*/false),
+                isa == InstructionSet::kAmxBf16 && dtype == DType::kBf16)
+          << Name(isa) << " " << Name(dtype);
     }
   }
-  EXPECT_TRUE(UsesOneDnn(KernelChoice::kAuto, InstructionSet::kAvx512Bf16, DType::kBf16));
-  EXPECT_FALSE(UsesOneDnn(KernelChoice::kAuto, InstructionSet::kAvx512Bf16, DType::kF32));
-  EXPECT_FALSE(UsesOneDnn(KernelChoice::kAuto, InstructionSet::kAvx512Bf16, DType::kF16));
 }
 
-TEST(FastAttentionTest, AChoiceHoldsForEveryType) {
-  for (DType dtype : {DType::kF32, DType::kBf16, DType::kF16}) {
-    EXPECT_FALSE(UsesOneDnn(KernelChoice::kFused, InstructionSet::kAvx512Bf16, dtype));
-    EXPECT_TRUE(UsesOneDnn(KernelChoice::kOneDnn, InstructionSet::kGeneric, dtype));
+TEST(FastAttentionTest, AChoiceHoldsForEveryTypeAndShape) {
+  for (DType dtype : kTypes) {
+    for (bool few_rows : {false, true}) {
+      EXPECT_FALSE(UsesOneDnn(KernelChoice::kFused, InstructionSet::kAmxBf16, dtype, few_rows));
+      EXPECT_TRUE(UsesOneDnn(KernelChoice::kOneDnn, InstructionSet::kGeneric, dtype, few_rows));
+    }
   }
 }
 

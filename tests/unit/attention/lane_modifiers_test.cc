@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/attention/lane_product.h"
+#include "core/base/cpu.h"
 #include "core/base/scratch.h"
 #include "gtest/gtest.h"
 
@@ -35,7 +36,7 @@ constexpr int64_t kStripFirstKey = 24;
 
 // Bias and keep of one row are exactly as long as they may be read: a sanitizer sees what goes further.
 TEST(ModifyStripTest, HasTheBytesOfModifyScoresInEveryLane) {
-  const StripShape shape = MachineStripShape();
+  const StripShape shape = StripShapeOf(DetectInstructionSet());
   for (const StripRules& rules : kStripRules) {
     for (const int64_t keys : {1, 7, 8, 63, 64, 101, 128}) {
       const int64_t width = shape.unit * shape.most_units;

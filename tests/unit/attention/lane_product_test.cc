@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/cpu.h"
 #include "core/base/scratch.h"
 #include "gtest/gtest.h"
 
@@ -11,7 +12,7 @@ namespace triad {
 namespace {
 
 std::vector<int64_t> Widths() {
-  const StripShape shape = MachineStripShape();
+  const StripShape shape = StripShapeOf(DetectInstructionSet());
   std::vector<int64_t> widths;
   for (int64_t units = 1; units <= shape.most_units; ++units) widths.push_back(units * shape.unit);
   return widths;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/attention/lane_product.h"
+#include "core/base/cpu.h"
 #include "core/base/scratch.h"
 #include "gtest/gtest.h"
 
@@ -36,7 +37,7 @@ class LaneSoftmaxTest : public testing::Test {
   }
 
   Scratch scratch_;
-  const int64_t width_ = MachineStripShape().unit;
+  const int64_t width_ = StripShapeOf(DetectInstructionSet()).unit;
   LaneState state_;
 };
 

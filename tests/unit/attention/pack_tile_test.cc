@@ -50,6 +50,25 @@ TEST(PackRowsTest, WidensEveryTypeFromAnyAddressAndPadsWithZeros) {
   }
 }
 
+TEST(PackBf16PairsTest, PutsEachRowBesideTheNextAndPadsWithZeros) {
+  Scratch scratch;
+  for (int64_t dims : {1, 3, 8, 15, 16, 17, 33, 64, 80}) {
+    for (int64_t count : {1, 2, 5, 8}) {
+      const OddRows source(DType::kBf16, count, dims);
+      const int64_t padded = RoundUp(dims, kPackedStep);
+      auto* packed = scratch.Allocate<uint32_t>(CeilDiv(count, 2) * padded);
+      PackBf16Pairs(source.rows, packed);
+      for (int64_t r = 0; r < RoundUp(count, 2); ++r) {
+        for (int64_t i = 0; i < padded; ++i) {
+          const uint32_t pair = packed[r / 2 * padded + i];
+          const auto bf16 = static_cast<uint16_t>(r % 2 == 0 ? pair : pair >> 16);
+          ASSERT_EQ(Bf16ToF32(bf16), r < count && i < dims ? OddRows::ValueAt(r, i) : 0) << count << " rows, " << dims;
+        }
+      }
+    }
+  }
+}
+
 TEST(PackRowsTest, KeepsInfinityNanAndSubnormalsOfF16) {
   const uint16_t f16[] = {0x7c00, 0xfc00, 0x7e00, 0x0001, 0x83ff, 0x7bff, 0, 0, 0};
   alignas(64) float packed[16];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/attention/lane_product.h"
 #include "core/attention/lane_softmax.h"
+#include "core/base/cpu.h"
 #include "core/base/dims.h"
 #include "core/base/scratch.h"
 #include "core/tensor/dtype.h"
@@ -108,10 +111,32 @@ INSTANTIATE_TEST_SUITE_P(Rows, RowProductTest,
                                           testing::Values(DType::kF32, DType::kBf16, DType::kF16)),
                          RowProductName);
 
+// Pairs of weights, in a row and in every lane of a strip; each is the nearest bf16, which halfway between two has the
+// larger magnitude.
+TEST(PairWeightsTest, RoundsAlikeInARowAndInALane) {
+  Scratch scratch;
+  const int64_t width = StripShapeOf(DetectInstructionSet()).unit;
+  const std::vector<float> weights = {0, 1, 0x1p-126f, 0.3f, 1 + 0x1p-8f, 1 + 0x1p-9f, 0.99999994f, 1e-20f};
+  const std::vector<float> rounded = {0, 1, 0x1p-126f, 0.30078125f, 1 + 0x1p-7f, 1, 1, 0x1.7ap-67f};
+  float* row = scratch.Allocate<float>(8);
+  std::copy(weights.begin(), weights.end(), row);
+  PairWeightsOfRow(row, 8);
+  const ScoreStrip strip{.scores = scratch.Allocate<float>(8 * width), .keys = 8, .width = width};
+  for (int64_t k = 0; k < 8; ++k) std::fill_n(strip.scores + k * width, width, weights[static_cast<size_t>(k)]);
+  PairWeights(strip);
+  for (int64_t k = 0; k < 8; ++k) {
+    uint16_t of_row[2], of_lane[2];
+    std::memcpy(of_row, row + k / 2, sizeof(of_row));
+    std::memcpy(of_lane, strip.scores + k / 2 * width + width - 1, sizeof(of_lane));
+    EXPECT_EQ(Bf16ToF32(of_row[k % 2]), rounded[static_cast<size_t>(k)]) << "weight " << k;
+    EXPECT_EQ(of_lane[k % 2], of_row[k % 2]) << "weight " << k;
+  }
+}
+
 // One row's softmax, and the same in every lane of a strip: what a decode step and a prefill make of it.
 TEST(SoftmaxOfRowTest, HasTheBytesOfALane) {
   Scratch scratch;
-  const int64_t width = MachineStripShape().unit;
+  const int64_t width = StripShapeOf(DetectInstructionSet()).unit;
   std::vector<std::vector<float>> rows = {std::vector<float>(8, -kRowInfinity),
                                           {1, kRowNaN, 3, -kRowInfinity, 0, 1, 2, 3},
                                           {-kRowInfinity, kRowNaN, -kRowInfinity, -kRowInfinity, -kRowInfinity,

@@ -116,6 +116,7 @@ TEST(InstructionSetTest, HasAName) {
   EXPECT_EQ(Name(InstructionSet::kAvx2), "avx2");
   EXPECT_EQ(Name(InstructionSet::kAvx512), "avx512");
   EXPECT_EQ(Name(InstructionSet::kAvx512Bf16), "avx512_bf16");
+  EXPECT_EQ(Name(InstructionSet::kAmxBf16), "amx_bf16");
   RecordProperty("instruction_set", std::string(Name(DetectInstructionSet())));
 }
 
