@@ -33,7 +33,6 @@ FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, cons
     : item_(item),
       outputs_(outputs),
       shape_(shape),
-      scratch_(scratch),
       rows_(problem, item, outputs, scratch),
       reader_(problem, item, kFusedKeyBlock, InPlaceOf(), scratch),
       ahead_(kMostAhead, scratch) {
@@ -78,11 +77,13 @@ void FusedItem::RunRows() {
 // Where some kv head needs the care, each is an item of its own: what packs values, and adds up those that are no
 // numbers, knows but one.
 void FusedItem::RunHeadsAlone() {
+  Scratch scratch;  // reset for each head: of up to 32 the item's own would keep all, for the thread's life
   WorkItem alone = item_;
   alone.kv_heads = 1;
   alone.split = nullptr;
   for (; alone.kv_head < item_.kv_head + item_.kv_heads; ++alone.kv_head) {
-    FusedItem(rows_.problem(), alone, outputs_, shape_, scratch_).Run();
+    scratch.Reset();
+    FusedItem(rows_.problem(), alone, outputs_, shape_, scratch).Run();
   }
 }
 

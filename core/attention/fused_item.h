@@ -44,7 +44,6 @@ class FusedItem {
   const WorkItem& item_;
   const AttentionOutputs& outputs_;
   const StripShape& shape_;
-  Scratch& scratch_;
   ItemRows rows_;
   BlockReader reader_;
   FetchList ahead_;

@@ -1,6 +1,7 @@
 #include "core/attention/onednn_matmul.h"
 
 #include <dnnl.hpp>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -183,13 +184,17 @@ absl::Status MatmulCall::Run(const void* a, const void* b, float* c) {
 }
 
 absl::StatusOr<std::shared_ptr<const TileMatmul>> MatmulCache::Get(const MatmulShape& shape) {
-  MutexLock lock(mu_);
-  if (auto found = products_.find(shape); found != products_.end()) return found->second;
+  {
+    MutexLock lock(mu_);
+    if (auto found = products_.find(shape); found != products_.end()) return found->second;
+  }
   absl::StatusOr<std::shared_ptr<const TileMatmul>> product = TileMatmul::Create(shape);
   if (!product.ok()) return product;
-  if (products_.size() >= kMaxShapes) products_.clear();
-  products_.emplace(shape, *product);
-  return product;
+  MutexLock lock(mu_);
+  const auto [held, is_new] = products_.emplace(shape, *std::move(product));
+  std::shared_ptr<const TileMatmul> first = held->second;  // another thread may have been faster
+  if (products_.size() > kMaxShapes) products_.erase(held == products_.begin() ? std::next(held) : products_.begin());
+  return first;
 }
 
 std::string OneDnnVersion() {

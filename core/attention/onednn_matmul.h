@@ -94,11 +94,11 @@ class MatmulCall {
 // Compiled products by shape. Thread-safe. Bounded: when full it starts anew, and who holds a product keeps it.
 class MatmulCache {
  public:
-  // Blocks while another thread compiles. Errors as TileMatmul::Create.
+  // Compiles what is not held yet; waits for nobody else who does. Errors as TileMatmul::Create.
   absl::StatusOr<std::shared_ptr<const TileMatmul>> Get(const MatmulShape& shape);
 
  private:
-  // About 60 shapes serve a pair of head dimensions; a few KiB of generated code each.
+  // About 60 shapes serve a pair of head dimensions; a few KiB of generated code each. Past so many one of them goes.
   static constexpr size_t kMaxShapes = 2048;
 
   Mutex mu_;  // guards the products below

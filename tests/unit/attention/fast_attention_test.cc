@@ -1,5 +1,10 @@
 #include "core/attention/fast_attention.h"
 
+#include <cstdint>
+#include <limits>
+
+#include "core/attention/validate_attention.h"
+#include "core/tensor/tensor.h"
 #include "gtest/gtest.h"
 
 namespace triad {
@@ -59,6 +64,36 @@ TEST(FastAttentionTest, AProcessHasOneInstructionSet) {
   const InstructionSet other = isa == InstructionSet::kGeneric ? InstructionSet::kAvx2 : InstructionSet::kGeneric;
   EXPECT_EQ(UseInstructionSet(other).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(FastAttention::Create(other).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// Bytes that a thread holds after a decode step of 8 heads that are read together, each with a `value` among its
+// values.
+int64_t ScratchAfterDecode(float value) {
+  constexpr int64_t kHeads = 8, kKeys = 100, kDims = 512;
+  const Shape one_token = {1, 1, kHeads, kDims};
+  const Tensor query = *Tensor::Zeros(DType::kF32, one_token);
+  const Tensor key = *Tensor::Zeros(DType::kF32, {1, kKeys, kHeads, kDims});
+  Tensor values = *Tensor::CopyFrom(key.view());
+  for (int64_t head = 0; head < kHeads; ++head) StoreElement(values.data() + head * kDims * 4, DType::kF32, value);
+  AttentionRequest request;
+  request.query = query.view();
+  request.key = key.view();
+  request.value = values.view();
+  request.layout = Layout::kTokensHeads;
+  request.alignment = Alignment::kBottomRight;
+  const AttentionProblem problem = *ValidateAttention(request, AttentionLimits());
+  Tensor output = *Tensor::Zeros(DType::kF32, one_token);
+  const FusedAttention kernel(DetectInstructionSet());
+  Scratch scratch;
+  for (const WorkItem& item : kernel.Plan(problem)) {
+    EXPECT_EQ(item.kv_heads, kHeads);
+    EXPECT_TRUE(kernel.Run(problem, item, {.output = output.data()}, scratch).ok());
+  }
+  return scratch.capacity_bytes();
+}
+
+TEST(FusedAttentionTest, AValueThatIsNoNumberLeavesTheThreadNoMoreMemory) {
+  EXPECT_EQ(ScratchAfterDecode(std::numeric_limits<float>::quiet_NaN()), ScratchAfterDecode(1));
 }
 
 }  // namespace
