@@ -125,9 +125,13 @@ RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& blo
   return sums;
 }
 
-void FewRows::Finish(float value_scale) {
-  const RowSums& sums = total();
+bool FewRows::IsFinite(const RowSums& sums, int64_t row) const {
+  return AllFinite(sums.output + row * output_dims(), output_dims());
+}
+
+void FewRows::FinishRows(const std::vector<bool>& which, const RowSums& sums, float value_scale) {
   for (int64_t row = 0; row < count_; ++row) {
+    if (!which[static_cast<size_t>(row)]) continue;
     rows_.Finish(row, {.max = sums.state.max[row],
                        .sum = sums.state.sum[row],
                        .value_scale = value_scale,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/attention/item_rows.h"
 #include "core/attention/row_group.h"
@@ -25,9 +26,10 @@ class FewRows final : public RowGroup {
   void BeginPart(float* result) override { next_block_ = result; }
   void EndPart() override { next_block_ = nullptr; }
   void AddPart(const float* result, int64_t blocks) override;
-  void Finish(float value_scale) override;
 
  private:
+  bool IsFinite(const RowSums& sums, int64_t row) const override;
+  void FinishRows(const std::vector<bool>& rows, const RowSums& sums, float value_scale) override;
   void Merge(const RowSums& sums, const RowSums& total) const override;
   // Makes what is fetched meanwhile `rows` but the first, which have been, and the first of what is read `next`.
   void FetchAhead(const SourceRows& rows, const SourceRows& next);

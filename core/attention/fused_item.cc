@@ -62,12 +62,14 @@ void FusedItem::Run() {
 }
 
 // Values are taken for numbers whose sums are numbers, and nearly always are. A value that is none would have spoilt
-// every row, those too from which it is hidden (0 * NaN is NaN): whoever finds that starts again with more care.
+// every row, those too from which it is hidden (0 * NaN is NaN): whoever finds that starts again with more care. Rows
+// whose sums are no numbers even then are added up once more, smaller; only they, for the others lose what is small.
 void FusedItem::RunRows() {
   float value_scale = 1;
   RunBlocks(seen_, ReadValues::kAsTheyAre);
   if (item_.kv_heads > 1 && !IsFinite()) return RunHeadsAlone();
-  if (!IsFinite() && !RunBlocks(seen_, ReadValues::kFinite)) {
+  if (!IsFinite() && RunBlocks(seen_, ReadValues::kFinite) && !IsFinite()) {
+    for (const std::unique_ptr<RowGroup>& group : groups_) group->HoldNumbers();
     RunBlocks(seen_, ReadValues::kScaled);
     value_scale = kHugeValueScale;
   }
@@ -146,10 +148,11 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
   rows_.ForgetNonFiniteValues();
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
   const auto parts = static_cast<int64_t>(groups_.size());
+  bool has_huge = false;
   for (int64_t first = first_block; first < keys_of_run.end; first += kFusedKeyBlock) {
     const KeyRange keys = block_at(first);
     const BlockRows rows = reader_.Read(keys, values);
-    if (rows.value_traits.has_huge && values == ReadValues::kFinite) return false;
+    has_huge |= rows.value_traits.has_huge;
     const KeyRange next = block_at(first + kFusedKeyBlock);
     for (int64_t i = 0; i < parts; ++i) {
       RowGroup& group = *groups_[static_cast<size_t>(i)];
@@ -167,7 +170,7 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
     }
     if (EndsChunk(keys.end, keys_of_run)) EndChunk();
   }
-  return true;
+  return has_huge;
 }
 
 void FusedItem::ListBlock(KeyRange keys) {

@@ -35,7 +35,7 @@ class FusedItem {
   void MergeParts(const SplitRows& split);
   void EndChunk();
   void Finish(float value_scale);
-  // False: values were met that are too large to be summed as they are.
+  // Whether values were met whose sums may be too large as they are; not told of those read so.
   bool RunBlocks(KeyRange keys, ReadValues values);
   bool IsFinite() const;
   // Adds these keys and values, which come next, to what is to be fetched.

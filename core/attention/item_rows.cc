@@ -90,7 +90,7 @@ void ItemRows::MakeScoresFinal(int64_t row, int64_t key, int64_t next_rows, floa
 void ItemRows::AddNonFiniteValues(int64_t row, KeyRange keys, const float* scores, int64_t stride) {
   if (non_finite_ == nullptr) {
     non_finite_ = scratch_.Allocate<float>(count_ * output_dims_);
-    std::fill_n(non_finite_, count_ * output_dims_, 0.0f);
+    std::fill_n(non_finite_, count_ * output_dims_, -0.0f);  // which changes no sum, not even -0
     spare_value_ = scratch_.Allocate<std::byte>(problem_.v_head_dim * ByteSize(problem_.dtype));
   }
   float* sums = non_finite_ + row * output_dims_;

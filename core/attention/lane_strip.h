@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/attention/fused_geometry.h"
 #include "core/attention/item_rows.h"
@@ -32,7 +33,6 @@ class LaneStrip final : public RowGroup {
   KeyRange seen() const override { return seen_; }
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) override;
   void ListReads(KeyRange keys, FetchList& list) const override;
-  void Finish(float value_scale) override;
 
  private:
   void KeepScores(const ScoreStrip& scores, KeyRange keys);
@@ -40,6 +40,8 @@ class LaneStrip final : public RowGroup {
   void PackQueries();
   void HideKeys(const ScoreStrip& scores, int64_t first_key);
   StripSums StripSumsOf(const RowSums& sums) const;
+  bool IsFinite(const RowSums& sums, int64_t row) const override;
+  void FinishRows(const std::vector<bool>& rows, const RowSums& sums, float value_scale) override;
   void Merge(const RowSums& sums, const RowSums& total) const override;
 
   ItemRows& rows_;

@@ -134,7 +134,9 @@ void SumValues(const Row& row, const ScoredKey* visible, int64_t count, const So
     const int64_t value =
         row.sequence.value_begin + visible[n].j * problem.value.token_stride + row.kv_head * problem.value.head_stride;
     for (int64_t d = 0; d < problem.v_head_dim; ++d) {
-      y[d] += weight * Load(problem.value.data, problem.dtype, value + d);
+      const double element = Load(problem.value.data, problem.dtype, value + d);
+      // A visible value that is no number counts, even where its weight is less than f64 holds.
+      y[d] += weight == 0 && !std::isfinite(element) ? element : weight * element;
     }
   }
 }

@@ -15,6 +15,7 @@ constexpr int64_t kStateStep = 16;  // RowState's
 
 RowGroup::RowGroup(int64_t rows, int64_t v_head_dim, Scratch& scratch)
     : scratch_(scratch),
+      rows_(rows),
       output_dims_(RoundUp(v_head_dim, kPackedStep)),
       output_floats_(rows * output_dims_),
       state_rows_(RoundUp(rows, kStateStep)),
@@ -48,6 +49,23 @@ void RowGroup::EndChunk() {
 void RowGroup::EndPart() { std::copy_n(chunk_.state.max, sums_floats(), part_); }
 
 void RowGroup::AddPart(const float* result, int64_t) { std::copy_n(result, sums_floats(), chunk_.state.max); }
+
+void RowGroup::HoldNumbers() {
+  held_ = NewSums();
+  std::copy_n(total().state.max, sums_floats(), held_.state.max);
+  is_held_.resize(static_cast<size_t>(rows_));
+  for (int64_t row = 0; row < rows_; ++row) is_held_[static_cast<size_t>(row)] = IsFinite(held_, row);
+}
+
+void RowGroup::Finish(float value_scale) {
+  std::vector<bool> others(static_cast<size_t>(rows_), true);
+  if (!is_held_.empty()) {
+    FinishRows(is_held_, held_, /*value_scale=*/1);
+    others = is_held_;
+    others.flip();
+  }
+  FinishRows(others, total(), value_scale);
+}
 
 bool RowGroup::IsFinite() const {
   return AllFinite(chunk_.output, output_floats_) &&

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/attention/attention_problem.h"
 #include "core/attention/block_rows.h"
@@ -42,8 +43,10 @@ class RowGroup {
   virtual void AddPart(const float* result, int64_t blocks);
   // Whether all sums so far are numbers.
   bool IsFinite() const;
-  // Writes everything of the rows. Values were read multiplied by `value_scale`.
-  virtual void Finish(float value_scale) = 0;
+  // Holds the sums of those rows in which all are numbers: Finish writes these, whatever is added up from then on.
+  void HoldNumbers();
+  // Writes everything of the rows. Values were read multiplied by `value_scale`, but for what is held.
+  void Finish(float value_scale);
 
  protected:
   // Of `rows` rows. Borrows `scratch`, which holds their sums.
@@ -55,20 +58,27 @@ class RowGroup {
   void Clear(const RowSums& sums) const;
   // Where AddBlock adds.
   const RowSums& chunk() const { return chunk_; }
-  // Of all blocks, once the last chunk has ended.
-  const RowSums& total() const { return total_.output == nullptr ? chunk_ : total_; }
 
  private:
+  // Of all blocks, once the last chunk has ended.
+  const RowSums& total() const { return total_.output == nullptr ? chunk_ : total_; }
+  // Whether all outputs of `row` in `sums` are numbers.
+  virtual bool IsFinite(const RowSums& sums, int64_t row) const = 0;
+  // Writes everything of those `rows` that are true.
+  virtual void FinishRows(const std::vector<bool>& rows, const RowSums& sums, float value_scale) = 0;
   // Merges `sums` of later keys into `total`.
   virtual void Merge(const RowSums& sums, const RowSums& total) const = 0;
 
   Scratch& scratch_;
+  const int64_t rows_;
   const int64_t output_dims_;  // v_head_dim rounded up to kPackedStep
   const int64_t output_floats_;
   const int64_t state_rows_;  // rounded up to what RowState asks for
   const RowSums chunk_;
   float* part_ = nullptr;  // where the part goes
   RowSums total_;          // of the chunks that have ended; made when the first does
+  RowSums held_;
+  std::vector<bool> is_held_;  // [rows]; empty: none is
 };
 
 }  // namespace triad

@@ -298,13 +298,19 @@ class PrefillAndDecodeTest : public ConformanceTest {
       prefill.value.at(0, 0, n * kv_len / (odd_values + 1), n % 20) =
           n % 3 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
     }
+    Compare(prefill, rows);
+  }
+
+  void Compare(const AttentionContent& prefill, const std::vector<int64_t>& rows) const {
+    const int64_t q_len = prefill.options.q_len;
+    const auto v_head_dim = static_cast<size_t>(prefill.options.v_head_dim);
     const Answer whole = Attend(prefill);
     for (int64_t i : rows) {
       const Answer step = Attend(DecodeStep(prefill, i));
       for (int64_t h = 0; h < 2; ++h) {
-        const float* row = &whole.output.values[static_cast<size_t>((h * q_len + i) * 20)];
-        const float* alone = &step.output.values[static_cast<size_t>(h * 20)];
-        EXPECT_EQ(std::memcmp(row, alone, 20 * sizeof(float)), 0) << "query " << i << ", head " << h;
+        const float* row = &whole.output.values[static_cast<size_t>(h * q_len + i) * v_head_dim];
+        const float* alone = &step.output.values[static_cast<size_t>(h) * v_head_dim];
+        EXPECT_EQ(std::memcmp(row, alone, v_head_dim * sizeof(float)), 0) << "query " << i << ", head " << h;
       }
     }
   }
@@ -320,6 +326,24 @@ TEST_P(PrefillAndDecodeTest, SoDoesARowThatSeesManyKeys) {
   Compare(/*q_len=*/70, /*kv_len=*/4150, {0, 15, 16, 17, 69});
   Compare(/*q_len=*/20, /*kv_len=*/8200, {0, 11, 12, 13, 19});
   Compare(/*q_len=*/20, /*kv_len=*/8200, {0, 12, 19}, /*odd_values=*/7);
+}
+
+// Sums of the later values leave f32; the rows before do not see them.
+TEST_P(PrefillAndDecodeTest, SoDoesARowBesideOthersWhoseSumsAreHuge) {
+  AttentionContent prefill = Content({.seed = 22,
+                                      .heads = 2,
+                                      .q_len = 40,
+                                      .kv_len = 40,
+                                      .causal = true,
+                                      .alignment = Alignment::kBottomRight,
+                                      .return_weights = false});
+  const bool is_f16 = dtype() == DType::kF16;  // whose largest is 65504
+  for (int64_t j = 0; j < 40; ++j) {
+    for (int64_t d = 0; d < prefill.options.v_head_dim; ++d) {
+      prefill.value.at(0, 0, j, d) = Round(dtype(), j < 20 ? (is_f16 ? 1e-4f : 1e-30f) : (is_f16 ? 6e4f : 3e38f));
+    }
+  }
+  Compare(prefill, {0, 1, 18, 19, 20, 21, 39});
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPath, LawsTest, EveryPathAndType(), PathAndTypeName);

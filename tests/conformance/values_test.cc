@@ -37,6 +37,33 @@ TEST_P(ValuesTest, HugeBf16NumbersStayFinite) {
   EXPECT_TRUE(MatchesReference(content, answer));
 }
 
+// Of few rows and of many: the first value alone is seen, with a weight so small that the answer is -0.
+TEST_P(ValuesTest, AHiddenNanLeavesMinusZeroAsItIs) {
+  for (int64_t q_len : {1, 20}) {
+    AttentionContent content =
+        Content({.q_len = q_len, .kv_len = 2, .v_head_dim = 1, .sinks = {200}, .keep = MaskSharing{}});
+    for (int64_t i = 0; i < q_len; ++i) {
+      content.keep->at(0, 0, i, 0) = 1;
+      content.keep->at(0, 0, i, 1) = 0;
+    }
+    content.value.values = {-1, 1};
+    const Answer plain = Attend(content);
+    content.value.values = {-1, kNaN};
+    const Answer answer = Attend(content);
+    for (int64_t i = 0; i < q_len; ++i) {
+      EXPECT_EQ(std::signbit(answer.output.at(0, 0, i, 0)), std::signbit(plain.output.at(0, 0, i, 0))) << "query " << i;
+    }
+  }
+}
+
+TEST_P(ValuesTest, AVisibleInfinityCountsHoweverSmallItsWeight) {
+  AttentionContent content =
+      Content({.kv_len = 2, .v_head_dim = 1, .bias = MaskSharing{}, .hiding_bias_ratio = 0, .return_weights = false});
+  content.bias->values = {0, -1000};
+  content.value.values = {1, kInfinity};
+  EXPECT_EQ(Attend(content).output.at(0, 0, 0, 0), kInfinity);
+}
+
 TEST_P(ValuesTest, ScaleMayBeZeroNegativeOrLarge) {
   for (float scale : {0.0f, -0.0f, -0.5f, 8.0f, 1e-30f}) {
     EXPECT_TRUE(Agrees(Content({.heads = 2, .q_len = 20, .kv_len = 70, .scale = scale})));
