@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 
@@ -115,9 +116,11 @@ absl::StatusOr<std::unique_ptr<HttpPages>> HttpPages::Start(const std::string& a
     auto impl = std::make_unique<Impl>(host, options, std::move(pages));
     const std::string bound = absl::StrCat(host, ":", impl->port());
     return std::unique_ptr<HttpPages>(new HttpPages(std::move(impl), bound));
-  } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--http_listen=", address, ": cannot listen there (", error.what(), ")"));
+  } catch (const std::exception&) {  // whose words are about the library
+    const bool lacks_ipv6 = absl::StartsWith(address, "[") && mg_check_feature(MG_FEATURES_IPV6) == 0;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--http_listen=", address, ": cannot listen there (",
+        lacks_ipv6 ? "this build's HTTP library has no IPv6" : "in use, or not an address of this machine", ")"));
   }
 }
 

@@ -83,8 +83,8 @@ ABSL_FLAG(bool, allow_layer_admin, Defaults().allow_layer_admin,
 ABSL_FLAG(int64_t, max_layer_loads, Defaults().max_layer_loads,
           "Most LoadLayer calls waiting and running at once; more are refused with RESOURCE_EXHAUSTED.");
 ABSL_FLAG(int64_t, max_layer_weights_bytes, Defaults().max_layer_weights_bytes,
-          "Most bytes of packed weights of layers in memory; a layer beyond is not loaded (FAILED_PRECONDITION). 0: no "
-          "limit.");
+          "Most bytes of packed weights of layers in memory; a layer beyond is not loaded (FAILED_PRECONDITION); the "
+          "demo layer counts, but is there whatever it is. 0: no limit.");
 ABSL_FLAG(absl::Duration, max_connection_age, Defaults().max_connection_age,
           "Age at which a connection is closed, so that clients spread over new replicas. Calls in progress go on.");
 ABSL_FLAG(absl::Duration, max_connection_age_grace, Defaults().max_connection_age_grace,

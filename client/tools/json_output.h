@@ -1,6 +1,8 @@
 // JSON for machines, and the same for people.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <iomanip>
 #include <ostream>
 #include <string>
@@ -19,13 +21,14 @@ inline void PrintJson(const Json& document, std::ostream& out) {
 
 // The members of `object` for people: "name  value", a line each; what is nested follows, indented.
 inline void PrintTable(const Json& object, std::ostream& out, const std::string& indent = "") {
-  constexpr int kNameColumns = 26;  // the longest name and two spaces
+  size_t columns = 24 - indent.size();  // alike in most answers
+  for (const auto& [name, value] : object.items()) columns = std::max(columns, name.size());
   for (const auto& [name, value] : object.items()) {
     if (value.is_object()) {
       out << indent << name << "\n";
       PrintTable(value, out, indent + "  ");
     } else {
-      out << indent << std::left << std::setw(kNameColumns - static_cast<int>(indent.size())) << name
+      out << indent << std::left << std::setw(static_cast<int>(columns)) << name << "  "
           << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
     }
   }

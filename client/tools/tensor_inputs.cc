@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/tools/tensor_bridge.h"
@@ -63,6 +64,10 @@ absl::StatusOr<std::optional<TensorInputs::Found>> TensorInputs::Find(const std:
     const absl::StatusOr<TensorView> view = collection_->view().Find(name);
     if (!view.ok()) return view.status();
     return Found{.view = *view, .owner = collection_};
+  }
+  if (absl::EndsWith(path, ".safetensors")) {
+    return absl::InvalidArgumentError(absl::StrCat("--", name, " takes a .npy file; give ", path,
+                                                   " as --input, with a tensor named ", name, " in it"));
   }
   absl::StatusOr<Tensor> tensor = ReadNpy(path, {.accept_void_as_bf16 = dtype_ == DType::kBf16,
                                                  .accept_uint8_as_bool = name == "keep",

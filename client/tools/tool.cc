@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/tools/attend_command.h"
 #include "client/tools/bench/bench_command.h"
 #include "client/tools/completion_command.h"
@@ -36,6 +39,24 @@ std::string Hint(absl::StatusCode code, const std::string& target) {
   }
 }
 
+// The first word that should be a subcommand and is none, with those there are; empty: there is no such word.
+std::string UnknownSubcommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* at = &app;
+  for (const std::string& word : arguments) {
+    const std::vector<const CLI::App*> known = at->get_subcommands([](const CLI::App*) { return true; });
+    if (known.empty() || absl::StartsWith(word, "-")) return "";
+    const auto named = std::find_if(known.begin(), known.end(), [&](const CLI::App* a) { return a->check_name(word); });
+    if (named != known.end()) {
+      at = *named;
+      continue;
+    }
+    const auto name = [](std::string* out, const CLI::App* command) { absl::StrAppend(out, command->get_name()); };
+    return absl::StrCat("no subcommand \"", absl::CHexEscape(word),
+                        "\"; there are: ", absl::StrJoin(known, ", ", name));
+  }
+  return "";
+}
+
 }  // namespace
 
 int RunTriad(std::vector<std::string> arguments, const World& world) {
@@ -52,6 +73,10 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   AddInfoCommand(app, world, exit_code);
   AddCompletionCommand(app, world);
 
+  if (const std::string unknown = UnknownSubcommand(app, arguments); !unknown.empty()) {
+    world.err << "triad: " << unknown << "\n";
+    return kExitUsage;
+  }
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
     app.parse(std::move(arguments));

@@ -1,4 +1,5 @@
-"""Every rpc, field and enum value of the wire contract says what it means."""
+"""Every rpc, field and enum value of the wire contract says what it means; every file of ours names the
+package that Go needs."""
 
 import re
 from pathlib import Path
@@ -14,6 +15,9 @@ def check(root: Path) -> Iterator[str]:
     for path in source_tree.files(root / "proto", ".proto"):
         name = path.relative_to(root).as_posix()
         before = ""
+        text = source_tree.text(path)
+        if "\npackage triad." in text and "\noption go_package = " not in text:
+            yield f"{name}:1: no go_package; protoc-gen-go refuses such a file"
         for number, line in enumerate(source_tree.text(path).splitlines(), start=1):
             element = ELEMENT.match(line)
             if element and not before.lstrip().startswith("//") and "//" not in line:

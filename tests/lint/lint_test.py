@@ -85,6 +85,7 @@ class ProtosTest(unittest.TestCase):
     def test_a_bare_field_value_or_rpc_is_found(self):
         bare = "message M {\n  int32 a = 1;\n}\nenum E {\n  // Zero.\n  E_ZERO = 0;\n  E_ONE = 1;\n}\n"
         self.assertEqual(len(findings(check_protos.check, proto__a_proto=bare)), 2)
+        self.assertEqual(len(findings(check_protos.check, proto__a_proto="\npackage triad.v1;\n")), 1)
         self.assertEqual(len(findings(check_protos.check, proto__a_proto="service S {\n  rpc Do(A) returns (B);\n}\n")), 1)
 
 

@@ -39,7 +39,9 @@ void AddServerFlags(CLI::App& command, BenchFlags& flags) {
   const std::string group = "Servers";
   BenchConfig& c = flags.config;
   command
-      .add_option("--target", c.targets, "Servers: host:port, unix:path, or another gRPC target; requests take turns")
+      .add_option("--target", c.targets,
+                  "Servers: host:port, unix:path, or another gRPC target. In an open loop requests take "
+                  "turns, in a closed one those in flight are shared out")
       ->envname("TRIAD_TARGET")
       ->delimiter(',')
       ->capture_default_str()

@@ -159,6 +159,12 @@ TEST(AttendCommandTest, RefusesATensorWhoseNameItDoesNotKnow) {
   EXPECT_THAT(tool.err.str(), HasSubstr("'querry' is none of query, key"));
 }
 
+TEST(AttendCommandTest, SaysWhereASafetensorsFileGoes) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"attend", "--query", "all.safetensors"}), kExitUsage);
+  EXPECT_THAT(tool.err.str(), HasSubstr("--query takes a .npy file; give all.safetensors as --input"));
+}
+
 TEST(AttendCommandTest, SaysWhichTensorIsMissingAndHowToGiveIt) {
   ToolRun tool;
   EXPECT_EQ(tool.Run({"attend"}), kExitUsage);

@@ -1,8 +1,11 @@
 #include "client/tools/tool.h"
 
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -43,6 +46,27 @@ TEST(ToolTest, ACommandLineThatMakesNoSenseIsAUsageErrorAndSendsNothing) {
   }
 }
 
+TEST(ToolTest, AWordThatIsNoSubcommandIsNamedWithThoseThereAre) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"attent"}), kExitUsage);
+  EXPECT_THAT(tool.err.str(), HasSubstr("no subcommand \"attent\"; there are: attend, forward, "));
+  ToolRun nested;
+  EXPECT_EQ(nested.Run({"layers", "show", "demo"}), kExitUsage);
+  EXPECT_THAT(nested.err.str(), HasSubstr("no subcommand \"show\"; there are: list, get, "));
+}
+
+// As awk and cut take them; the longest name too.
+TEST(ToolTest, EveryLimitOfInfoIsANameAndAValue) {
+  ToolRun tool;
+  ASSERT_EQ(tool.Run({"info"}), kExitOk);
+  std::istringstream lines(tool.out.str());
+  for (std::string line; std::getline(lines, line);) {
+    if (!absl::StartsWith(line, " ")) continue;  // what the fake leaves empty
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    EXPECT_EQ(fields.size(), 2u) << line;
+  }
+}
+
 TEST(ToolTest, HealthExitsWithZeroOnlyWhenServing) {
   ToolRun tool;
   EXPECT_EQ(tool.Run({"health"}), kExitOk);
@@ -70,9 +94,10 @@ TEST(ToolTest, InfoShowsEveryLimit) {
       .threads = 2,
       .limits = {.max_message_bytes = 111, .max_queue_time = absl::Milliseconds(5), .max_batch = 99}};
   EXPECT_EQ(tool.Run({"info"}), kExitOk);
-  EXPECT_THAT(tool.out.str(),
-              AllOf(HasSubstr("instruction_set           avx2\n"), HasSubstr("  max_message_bytes       111\n"),
-                    HasSubstr("  max_queue_time_ns       5000000\n"), HasSubstr("  max_batch               99\n")));
+  EXPECT_THAT(
+      tool.out.str(),
+      AllOf(HasSubstr("instruction_set           avx2\n"), HasSubstr("  max_message_bytes            111\n"),
+            HasSubstr("  max_queue_time_ns            5000000\n"), HasSubstr("  max_batch                    99\n")));
 }
 
 TEST(ToolTest, InfoPrintsJson) {
