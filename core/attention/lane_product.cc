@@ -30,7 +30,7 @@ constexpr int64_t kMostUnits = kLanes >= 8 ? 3 : 1;
 // Powers of two, so that the usual numbers of keys and dims leave no rest.
 constexpr int RowsFor(int vectors) { return vectors == 1 || HWY_TARGET <= HWY_AVX3 ? 8 : 4; }
 
-StripShape Shape() { return {.unit = kUnit, .most_units = kMostUnits}; }
+StripShape Shape() { return {.unit = kUnit, .most_units = kMostUnits, .multiplies_bf16 = HWY_TARGET <= HWY_AVX3}; }
 
 // What a step adds to a sum.
 struct F32Product {
@@ -161,7 +161,7 @@ HWY_EXPORT(AddValues);
 
 StripShape StripShapeOf(InstructionSet isa) {
   StripShape shape = HWY_DYNAMIC_DISPATCH(Shape)();
-  shape.multiplies_bf16 = isa >= InstructionSet::kAvx512Bf16;
+  shape.multiplies_bf16 &= isa >= InstructionSet::kAvx512Bf16;
   return shape;
 }
 void MultiplyKeys(const ScoreProduct& product) { HWY_DYNAMIC_DISPATCH(MultiplyKeys)(product); }
