@@ -10,10 +10,11 @@
 namespace triad {
 namespace {
 
-// Fetched before their turn: of one head, as much as memory brings in three times its latency; of heads together, the
-// next few tokens, since 16 of them are read before the first head's are done.
+// Fetched before their turn: where a block is read in order, as much as memory brings in three times its latency. It is
+// not where heads are together, of which 16 tokens are read before the first head's are done, nor for several rows,
+// whose sums of all dims do not fit registers: they pass over the values of a block more than once.
 constexpr int64_t kBytesAhead = 8192;
-constexpr int64_t kBytesAheadTogether = 65536;
+constexpr int64_t kBytesAheadOfPasses = 65536;
 constexpr int64_t kMergeStep = 16;  // MergeRows'
 
 // As many rows that follow. Where there are none, fetching them is no harm.
@@ -61,7 +62,7 @@ HeadsTogether FewRows::HeadsOf(const HeadRows& rows) const {
 void FewRows::FetchAhead(const SourceRows& rows, const SourceRows& next) {
   const int64_t row_bytes = rows.dims * ByteSize(rows.dtype) * rows_.item().kv_heads;  // heads lie together
   ahead_.Clear();
-  const int64_t bytes_ahead = rows_.item().kv_heads == 1 ? kBytesAhead : kBytesAheadTogether;
+  const int64_t bytes_ahead = count_ == 1 ? kBytesAhead : kBytesAheadOfPasses;
   const int64_t ahead = std::clamp<int64_t>(bytes_ahead / row_bytes, 1, rows.count);
   ahead_.Add(rows.Rows(ahead, rows.count - ahead), row_bytes);
   ahead_.Add(next.Rows(0, std::min(ahead, next.count)), row_bytes);
