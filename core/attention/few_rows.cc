@@ -10,7 +10,7 @@
 namespace triad {
 namespace {
 
-// Fetched before their turn: where a block is read in order, as much as memory brings in three times its latency. It is
+// Fetched before their turn: where a block is read in order, what memory brings in some 0.3 us (at 28 GB/s). It is
 // not where heads are together, of which 16 tokens are read before the first head's are done, nor for several rows,
 // whose sums of all dims do not fit registers: they pass over the values of a block more than once.
 constexpr int64_t kBytesAhead = 8192;
@@ -130,9 +130,9 @@ bool FewRows::IsFinite(const RowSums& sums, int64_t row) const {
   return AllFinite(sums.output + row * output_dims(), output_dims());
 }
 
-void FewRows::FinishRows(const std::vector<bool>& which, const RowSums& sums, float value_scale) {
+void FewRows::FinishRows(bool held, const RowSums& sums, float value_scale) {
   for (int64_t row = 0; row < count_; ++row) {
-    if (!which[static_cast<size_t>(row)]) continue;
+    if (IsHeld(row) != held) continue;
     rows_.Finish(row, {.max = sums.state.max[row],
                        .sum = sums.state.sum[row],
                        .value_scale = value_scale,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "core/attention/item_rows.h"
 #include "core/attention/row_group.h"
@@ -29,7 +28,7 @@ class FewRows final : public RowGroup {
 
  private:
   bool IsFinite(const RowSums& sums, int64_t row) const override;
-  void FinishRows(const std::vector<bool>& rows, const RowSums& sums, float value_scale) override;
+  void FinishRows(bool held, const RowSums& sums, float value_scale) override;
   void Merge(const RowSums& sums, const RowSums& total) const override;
   // Makes what is fetched meanwhile `rows` but the first, which have been, and the first of what is read `next`.
   void FetchAhead(const SourceRows& rows, const SourceRows& next);

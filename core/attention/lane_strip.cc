@@ -189,13 +189,13 @@ bool LaneStrip::IsFinite(const RowSums& sums, int64_t row) const {
   return true;
 }
 
-void LaneStrip::FinishRows(const std::vector<bool>& which, const RowSums& sums, float value_scale) {
+void LaneStrip::FinishRows(bool held, const RowSums& sums, float value_scale) {
   float* const rows = buffers_.rows_of_strip;
   TransposeRows({.rows = sums.output, .stride = strip_.width, .count = output_dims(), .columns = strip_.width}, rows,
                 output_dims());
   for (int64_t row = strip_.begin; row < end_; ++row) {
     const int64_t lane = row - strip_.begin;
-    if (!which[static_cast<size_t>(lane)]) continue;
+    if (IsHeld(lane) != held) continue;
     rows_.Finish(row, {.max = sums.state.max[lane],
                        .sum = sums.state.sum[lane],
                        .value_scale = value_scale,

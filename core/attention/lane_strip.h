@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "core/attention/fused_geometry.h"
 #include "core/attention/item_rows.h"
@@ -41,7 +40,7 @@ class LaneStrip final : public RowGroup {
   void HideKeys(const ScoreStrip& scores, int64_t first_key);
   StripSums StripSumsOf(const RowSums& sums) const;
   bool IsFinite(const RowSums& sums, int64_t row) const override;
-  void FinishRows(const std::vector<bool>& rows, const RowSums& sums, float value_scale) override;
+  void FinishRows(bool held, const RowSums& sums, float value_scale) override;
   void Merge(const RowSums& sums, const RowSums& total) const override;
 
   ItemRows& rows_;

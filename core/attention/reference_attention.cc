@@ -11,7 +11,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Work of an item of more than one query, some 1.5 ms of a core.
+// Work of an item of more than one query, some 2 ms of a core.
 constexpr double kFullItemFlop = 1e6;
 // What a row costs beside its keys, in the same measure.
 constexpr double kRowFlop = 512;

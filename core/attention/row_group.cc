@@ -58,13 +58,8 @@ void RowGroup::HoldNumbers() {
 }
 
 void RowGroup::Finish(float value_scale) {
-  std::vector<bool> others(static_cast<size_t>(rows_), true);
-  if (!is_held_.empty()) {
-    FinishRows(is_held_, held_, /*value_scale=*/1);
-    others = is_held_;
-    others.flip();
-  }
-  FinishRows(others, total(), value_scale);
+  if (!is_held_.empty()) FinishRows(/*held=*/true, held_, /*value_scale=*/1);
+  FinishRows(/*held=*/false, total(), value_scale);
 }
 
 bool RowGroup::IsFinite() const {

@@ -56,6 +56,7 @@ class RowGroup {
   int64_t sums_floats() const { return 2 * state_rows_ + output_floats_; }
   RowSums NewSums() const;  // uninitialised
   void Clear(const RowSums& sums) const;
+  bool IsHeld(int64_t row) const { return !is_held_.empty() && is_held_[static_cast<size_t>(row)]; }
   // Where AddBlock adds.
   const RowSums& chunk() const { return chunk_; }
 
@@ -64,8 +65,8 @@ class RowGroup {
   const RowSums& total() const { return total_.output == nullptr ? chunk_ : total_; }
   // Whether all outputs of `row` in `sums` are numbers.
   virtual bool IsFinite(const RowSums& sums, int64_t row) const = 0;
-  // Writes everything of those `rows` that are true.
-  virtual void FinishRows(const std::vector<bool>& rows, const RowSums& sums, float value_scale) = 0;
+  // Writes everything of the rows that are `held`, or of the others.
+  virtual void FinishRows(bool held, const RowSums& sums, float value_scale) = 0;
   // Merges `sums` of later keys into `total`.
   virtual void Merge(const RowSums& sums, const RowSums& total) const = 0;
 

@@ -155,9 +155,7 @@ TEST_F(ForcedDrainTest, TellsARunningItemAndAWaitingCallUnavailable) {
 TEST(ServerDrainTest, ALoadCannotHoldItUpPastTheTimeout) {
   const TemporaryFolder directory;
   const auto gate = std::make_shared<Gate>();
-  ServerOptions options = TestServerOptions();
-  options.layer_dir = directory.path().string();
-  options.allow_layer_admin = true;
+  ServerOptions options = LayerServerOptions(directory.path());
   options.drain_timeout = absl::Milliseconds(20);
   TestServer server(options, MakeGateKernel(gate));
   WriteSmallLayer(directory.path(), "a", 1, 1);

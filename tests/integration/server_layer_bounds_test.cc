@@ -17,12 +17,7 @@ using ::testing::HasSubstr;
 
 class ServerLayerBoundsTest : public ::testing::Test {
  protected:
-  ServerOptions Options() const {
-    ServerOptions options = TestServerOptions();
-    options.layer_dir = directory_.path().string();
-    options.allow_layer_admin = true;
-    return options;
-  }
+  ServerOptions Options() const { return LayerServerOptions(directory_.path()); }
   static grpc::Status Load(const TestServer& server, const std::string& name, int64_t version) {
     v1::LoadLayerRequest request;
     request.set_name(name);

@@ -33,12 +33,7 @@ using ::testing::Not;
 // A server with a layer directory that a test fills.
 class ServerLayersTest : public ::testing::Test {
  protected:
-  ServerOptions Options() const {
-    ServerOptions options = TestServerOptions();
-    options.layer_dir = directory_.path().string();
-    options.allow_layer_admin = true;
-    return options;
-  }
+  ServerOptions Options() const { return LayerServerOptions(directory_.path()); }
   void Start(const ServerOptions& options, std::unique_ptr<AttentionKernel> kernel = nullptr) {
     server_ = std::make_unique<TestServer>(options, std::move(kernel));
     stub_ = server_->NewStub();

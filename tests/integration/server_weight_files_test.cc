@@ -35,10 +35,8 @@ class ServerWeightFilesTest : public ::testing::Test {
 
   ServerOptions Options() const {
     WriteSmallLayer(directory_.path(), "a", 1, /*seed=*/1);
-    ServerOptions options = TestServerOptions();
-    options.layer_dir = directory_.path().string();
+    ServerOptions options = LayerServerOptions(directory_.path());
     options.layers = {"a@1"};
-    options.allow_layer_admin = true;
     return options;
   }
   std::filesystem::path WeightsPath() const { return directory_.path() / "a/2" / kWeights; }

@@ -40,6 +40,13 @@ ServerOptions TestServerOptions() {
   return options;
 }
 
+ServerOptions LayerServerOptions(const std::filesystem::path& layer_dir) {
+  ServerOptions options = TestServerOptions();
+  options.layer_dir = layer_dir.string();
+  options.allow_layer_admin = true;
+  return options;
+}
+
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);

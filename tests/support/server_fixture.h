@@ -35,6 +35,8 @@ class TemporaryFolder {
 // Options that suit tests: two compute threads, free ports, no layers, no bound for one address, since a test's clients
 // have but one. An empty `listen` is a Unix socket in a folder of the test's own.
 ServerOptions TestServerOptions();
+// With the layers below `layer_dir`, which clients may load and unload.
+ServerOptions LayerServerOptions(const std::filesystem::path& layer_dir);
 
 // A connection to `target` of its own, without message limits.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target);
