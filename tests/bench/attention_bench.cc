@@ -37,8 +37,8 @@ constexpr AttentionRow kRows[] = {
     {.name = "Decode_F32_65536_TokensHeads", .q_len = 1, .kv_len = 65536, .tokens_heads = true},
 };
 
-MachineLimit LimitOf(const AttentionRow& row, int64_t bytes, const BenchOptions& options) {
-  if (row.q_len == 1) return StreamLimit(options.threads, bytes);
+MachineLimit LimitOf(const AttentionRow& row, const AttentionWorkload& workload, const BenchOptions& options) {
+  if (row.q_len == 1) return StreamLimit(options.threads, workload.KeysAndValues());
   const bool multiplies_bf16 = options.instruction_set >= InstructionSet::kAvx512Bf16;
   return row.dtype == DType::kBf16 && multiplies_bf16 ? Bf16Limit(options.threads) : FmaLimit(options.threads);
 }
@@ -48,7 +48,7 @@ void Run(benchmark::State& state, const AttentionKernel& kernel, const Attention
   AttentionCalls calls(kernel, workload, options.threads);
   const auto bytes = workload.key().byte_size() + workload.value().byte_size();
   const double work = row.q_len == 1 ? static_cast<double>(bytes) : FlopNeeded(workload.problem());
-  RowMeter meter(options, LimitOf(row, bytes, options));
+  RowMeter meter(options, LimitOf(row, workload, options));
   while (meter.WantsCall()) calls.Measure(work, meter);
   meter.Report(work, state);
   if (!workload.IsRight()) state.SkipWithError("the answer differs from the reference");

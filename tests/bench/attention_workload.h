@@ -1,8 +1,11 @@
 // What a row of the kernels' bench computes: a request with seeded contents, and whether its answer is right.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "absl/types/span.h"
 #include "core/attention/attention_kernel.h"
 #include "core/tensor/tensor.h"
 
@@ -24,6 +27,10 @@ struct AttentionRow {
   bool tokens_heads = false;  // [batch, tokens, heads, dim], as most requests come; else [batch, heads, tokens, dim]
 };
 
+inline absl::Span<const std::byte> BytesOf(const Tensor& tensor) {
+  return {tensor.data(), static_cast<size_t>(tensor.byte_size())};
+}
+
 // A row's request, and room for its answer.
 class AttentionWorkload {
  public:
@@ -32,6 +39,7 @@ class AttentionWorkload {
   const AttentionProblem& problem() const { return problem_; }
   const Tensor& key() const { return key_; }
   const Tensor& value() const { return value_; }
+  std::vector<absl::Span<const std::byte>> KeysAndValues() const { return {BytesOf(key_), BytesOf(value_)}; }
   AttentionOutputs outputs() { return {.output = output_.data()}; }
 
   // Whether what outputs() holds is what the reference makes of some of the rows, give or take the type's rounding of

@@ -1,7 +1,7 @@
 // The parts of the fused kernel's items of a few rows (decode), each alone, beside a plain read of the keys or values:
 //   BM_Part_FewRows_Scores_*  queries . keys (row_product.h)
 //   BM_Part_FewRows_Values_*  weights . values
-// Block by block through 65536 tokens of 8 heads, as the kernel goes, and the next block is fetched meanwhile.
+// Block by block through 65536 tokens of 8 heads.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/fetch_list.h"
 #include "core/attention/fused_geometry.h"
 #include "core/attention/row_product.h"
 #include "core/base/scratch.h"
@@ -38,37 +37,26 @@ class FewRowsOperands {
         row_bytes_(dims_ * ByteSize(dtype_)),
         rows_(workload.key().data()),
         row_count_(workload.key().byte_size() / row_bytes_),
-        halves_(scratch_.Allocate<float>(std::max(dims_, kFusedKeyBlock))),
+        halves_(scratch_.Allocate<float>(halves())),
         scores_(scratch_.Allocate<float>(kFusedKeyBlock)),
-        output_(scratch_.Allocate<float>(RoundUp(dims_, kPackedStep))),
-        ahead_(/*capacity=*/1, scratch_) {
-    std::fill_n(halves_, std::max(dims_, kFusedKeyBlock), 0.5f);
+        output_(scratch_.Allocate<float>(RoundUp(dims_, kPackedStep))) {
+    std::fill_n(halves_, halves(), 0.5f);
   }
 
   int64_t blocks() const { return row_count_ / kFusedKeyBlock; }
 
   void Scores(int64_t block) {
-    ahead_.Clear();
-    ahead_.Add(Block(block + 1));
-    MultiplyKeysByRows({.keys = Block(block),
-                        .queries = halves_,
-                        .query_stride = dims_,
-                        .rows = 1,
-                        .scores = scores_,
-                        .score_stride = kFusedKeyBlock,
-                        .ahead = &ahead_});
+    MultiplyKeysByRows(
+        {.keys = Block(block), .queries = halves_, .rows = 1, .scores = scores_, .score_stride = kFusedKeyBlock});
   }
 
   void Values(int64_t block) {
-    ahead_.Clear();
-    ahead_.Add(Block(block + 1));
     MultiplyValuesByRows({.values = Block(block),
                           .weights = halves_,
                           .weight_stride = kFusedKeyBlock,
                           .rows = 1,
                           .output = output_,
-                          .output_stride = dims_,
-                          .ahead = &ahead_});
+                          .output_stride = dims_});
   }
 
   // Whether both are what plain loops in f64 make of the last block.
@@ -90,9 +78,10 @@ class FewRowsOperands {
   }
 
  private:
+  // A query, or weights of a block.
+  int64_t halves() const { return std::max(dims_, kFusedKeyBlock); }
   SourceRows Block(int64_t block) const {
-    const int64_t first = std::min(block * kFusedKeyBlock, row_count_ - kFusedKeyBlock);
-    return {.data = rows_ + first * row_bytes_,
+    return {.data = rows_ + block * kFusedKeyBlock * row_bytes_,
             .stride_bytes = row_bytes_,
             .count = kFusedKeyBlock,
             .dtype = dtype_,
@@ -108,7 +97,6 @@ class FewRowsOperands {
   float* const halves_;
   float* const scores_;
   float* const output_;
-  FetchList ahead_;
 };
 
 using FewRowsPart = void (FewRowsOperands::*)(int64_t block);
@@ -124,7 +112,7 @@ void Run(benchmark::State& state, FewRowsPart part, const AttentionRow& row, con
   const int64_t items = operands[0]->blocks() / kBlocks;
   const auto bytes = workload.key().byte_size();
   const std::vector<double> work(static_cast<size_t>(items), static_cast<double>(bytes) / static_cast<double>(items));
-  RowMeter meter(options, StreamLimit(options.threads, bytes));
+  RowMeter meter(options, StreamLimit(options.threads, {BytesOf(workload.key())}));
   while (meter.WantsCall()) {
     meter.Run(work, [&](size_t item, int thread) {
       const auto first = static_cast<int64_t>(item) * kBlocks;

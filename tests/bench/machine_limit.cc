@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "core/base/check.h"
 #include "tests/bench/bf16_peak.h"
 #include "tests/bench/fma_peak.h"
 #include "tests/bench/run_on_threads.h"
@@ -21,32 +22,42 @@ constexpr double kPieceBytes = 32 << 20;
 
 class StreamReader {
  public:
-  StreamReader(int threads, int64_t bytes)
-      : threads_(threads),
-        read_bytes_(std::min(kReadBytes, bytes) / (threads * kReadStep) * threads * kReadStep),
-        buffer_(static_cast<size_t>(std::max(bytes, read_bytes_)), std::byte{0x3f}) {}
+  StreamReader(int threads, const ReadMemory& memory) : threads_(threads) {
+    const int64_t step = threads * kReadStep;
+    int64_t count = 1;
+    for (int64_t i = 0; i < count; ++i) {  // of each memory in turn, as a row goes
+      for (const absl::Span<const std::byte> bytes : memory) {
+        const auto size = static_cast<int64_t>(bytes.size());
+        const int64_t part = std::min(kReadBytes, size) / step * step;
+        TRIAD_CHECK(part > 0, "there is a line for each of 8 streams of every thread");
+        count = std::max(count, size / part);
+        if ((i + 1) * part > size) continue;
+        parts_.push_back(bytes.subspan(static_cast<size_t>(i * part), static_cast<size_t>(part)));
+      }
+    }
+  }
 
-  // Bytes/s over the next bytes of the buffer.
+  void SkipTo(double share) { next_ = static_cast<size_t>(share * static_cast<double>(parts_.size())); }
+
+  // Bytes/s over the next part.
   double Read(int streams) {
-    if (next_ + read_bytes_ > static_cast<int64_t>(buffer_.size())) next_ = 0;
-    const std::byte* const data = buffer_.data() + next_;
-    const int64_t part = read_bytes_ / threads_;
-    next_ += read_bytes_;
-    const double seconds =
-        RunOnThreads(threads_, [&](int thread) { ReadStreams(data + thread * part, part, streams); });
-    return static_cast<double>(read_bytes_) / seconds;
+    const absl::Span<const std::byte> part = parts_[next_++ % parts_.size()];
+    const auto bytes = static_cast<int64_t>(part.size());
+    const double seconds = RunOnThreads(threads_, [&](int thread) {
+      ReadStreams(part.data() + thread * (bytes / threads_), bytes / threads_, streams);
+    });
+    return static_cast<double>(bytes) / seconds;
   }
 
  private:
   const int threads_;
-  const int64_t read_bytes_;
-  const std::vector<std::byte> buffer_;  // not zeros: those might share a page
-  int64_t next_ = 0;
+  ReadMemory parts_;
+  size_t next_ = 0;
 };
 
 // `peak_of`: FLOP/s of the calling thread, the best of so many pieces.
 MachineLimit PeakLimit(const char* name, double (*peak_of)(int pieces), int threads) {
-  const auto measure = [=]() -> std::vector<double> {
+  const auto measure = [=](double) -> std::vector<double> {
     std::vector<double> peaks(static_cast<size_t>(threads));
     RunOnThreads(threads, [&](int thread) { peaks[static_cast<size_t>(thread)] = peak_of(/*pieces=*/5); });
     double sum = 0;
@@ -65,9 +76,10 @@ MachineLimit PeakLimit(const char* name, double (*peak_of)(int pieces), int thre
 MachineLimit FmaLimit(int threads) { return PeakLimit("peak", MeasureFmaPeak, threads); }
 MachineLimit Bf16Limit(int threads) { return PeakLimit("bf16_peak", MeasureBf16Peak, threads); }
 
-MachineLimit StreamLimit(int threads, int64_t bytes) {
-  const auto reader = std::make_shared<StreamReader>(threads, bytes);
-  const auto measure = [reader]() -> std::vector<double> {
+MachineLimit StreamLimit(int threads, const ReadMemory& memory) {
+  const auto reader = std::make_shared<StreamReader>(threads, memory);
+  const auto measure = [reader](double done) -> std::vector<double> {
+    reader->SkipTo(done + 0.5);
     std::vector<double> rates;
     for (const int streams : kStreams) rates.push_back(reader->Read(streams));
     return {rates[0], *std::max_element(rates.begin(), rates.end())};

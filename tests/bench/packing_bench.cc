@@ -51,6 +51,7 @@ class PackedRows {
   int64_t items() const { return row_.tensor.kv_heads * per_head_; }
   int64_t dims() const { return row_.tensor.head_dim; }
   int64_t rows_per_item() const { return step_; }
+  absl::Span<const std::byte> bytes() const { return BytesOf(workload_.key()); }
   int64_t bytes_per_item() const { return step_ * dims() * ByteSize(row_.tensor.dtype); }
 
   void Pack(int64_t item, float* packed) const {
@@ -103,7 +104,7 @@ void Run(benchmark::State& state, const PackingRow& row, const BenchOptions& opt
   if (!rows.IsPacked(rows.items() - 1, packed[0])) return state.SkipWithError("the result differs from plain loops");
   const auto bytes = static_cast<double>(rows.bytes_per_item());
   const std::vector<double> work(static_cast<size_t>(kSweeps * rows.items()), bytes);
-  RowMeter meter(options, StreamLimit(options.threads, rows.items() * rows.bytes_per_item()));
+  RowMeter meter(options, StreamLimit(options.threads, {rows.bytes()}));
   while (meter.WantsCall()) {
     meter.Run(work, [&](size_t item, int thread) {
       rows.Pack(static_cast<int64_t>(item) % rows.items(), packed[static_cast<size_t>(thread)]);

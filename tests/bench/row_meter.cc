@@ -52,20 +52,20 @@ void RowMeter::Settle() {
 
 void RowMeter::Run(absl::Span<const double> work, const RunItem& run) {
   for (size_t first = 0; first < work.size();) {
-    if (limits_before_.empty()) limits_before_ = limit_.measure();
+    if (limits_before_.empty()) limits_before_ = limit_.measure(/*done=*/0);
     size_t last = first;
     while (last < work.size() && (last == first || piece_work_ < limit_.piece_work)) piece_work_ += work[last++];
     std::atomic<size_t> next{first};
     piece_seconds_ += machine_.run_on_threads(options_.threads, [&](int thread) {
       for (size_t item = next++; item < last; item = next++) run(item, thread);
     });
-    if (piece_work_ >= limit_.piece_work) ClosePiece();
+    if (piece_work_ >= limit_.piece_work) ClosePiece(static_cast<double>(last) / static_cast<double>(work.size()));
     first = last;
   }
 }
 
-void RowMeter::ClosePiece() {
-  std::vector<double> limits_after = limit_.measure();
+void RowMeter::ClosePiece(double done) {
+  std::vector<double> limits_after = limit_.measure(done);
   Piece piece{.seconds = piece_seconds_};
   for (size_t i = 0; i < limits_after.size(); ++i) {
     const double larger = std::max(limits_before_[i], limits_after[i]);
@@ -78,7 +78,7 @@ void RowMeter::ClosePiece() {
 }
 
 void RowMeter::EndCall() {
-  if (piece_seconds_ > 0) ClosePiece();
+  if (piece_seconds_ > 0) ClosePiece(/*done=*/1);
   limits_before_.clear();
   pending_seconds_ += SecondsOf(call_);
   pending_.push_back(std::exchange(call_, {}));

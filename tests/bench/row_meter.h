@@ -73,7 +73,7 @@ class RowMeter {
   using Call = std::vector<Piece>;
 
   static double SecondsOf(const Call& call);
-  void ClosePiece();
+  void ClosePiece(double done);
   void Settle();
   double CostOf(size_t limit) const;
   double BestCostOf(size_t limit) const;

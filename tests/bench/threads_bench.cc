@@ -29,7 +29,7 @@ void Run(benchmark::State& state, const AttentionRow& row, BenchOptions options)
   const double work = reads ? static_cast<double>(bytes) : FlopNeeded(workload.problem());
   const auto meter_of = [&](int threads) {
     options.threads = threads;
-    return RowMeter(options, reads ? StreamLimit(threads, bytes) : FmaLimit(threads));
+    return RowMeter(options, reads ? StreamLimit(threads, workload.KeysAndValues()) : FmaLimit(threads));
   };
   RowMeter one = meter_of(1);
   RowMeter two = meter_of(2);

@@ -38,7 +38,7 @@ class RowMeterTest : public ::testing::Test {
   RowMeter Meter(const BenchOptions& options, bool larger_counts = true) {
     const MachineLimit limit{.unit = "flop",
                              .names = {"peak"},
-                             .measure = [this] { return std::vector<double>{limits_.Next()}; },
+                             .measure = [this](double) { return std::vector<double>{limits_.Next()}; },
                              .piece_work = 10,
                              .larger_counts = larger_counts};
     return RowMeter(options, limit,
