@@ -48,16 +48,10 @@ SourceRows BlockReader::Placed(const Place& place, KeyRange keys, PlacedRows& pl
   SourceRows rows = RowsAt(nullptr, place, keys);
   const int64_t row_bytes = ((item_.kv_heads - 1) * place.rows.head_stride + place.dims) * ByteSize(problem_.dtype);
   if (placed.places == nullptr) {
-    placed.places = scratch_.Allocate<const std::byte*>(2 * block_keys_);
+    placed.places = scratch_.Allocate<const std::byte*>(block_keys_);
     placed.copied = scratch_.Allocate<std::byte>(block_keys_ * row_bytes);
   }
-  // What follows is fetched ahead: at most another block, if the sequence has it.
-  rows.following = std::min(block_keys_, sequence_.key_length - keys.end);
-  place.rows.pieces->Place({.begin = first,
-                            .stride = rows.stride_bytes,
-                            .row_bytes = row_bytes,
-                            .count = rows.count,
-                            .following = rows.following},
+  place.rows.pieces->Place({.begin = first, .stride = rows.stride_bytes, .row_bytes = row_bytes, .count = rows.count},
                            placed.copied, placed.places);
   rows.places = placed.places;
   return rows;

@@ -10,28 +10,21 @@
 namespace triad {
 namespace {
 
-// Fetched before their turn: where a block is read in order, what memory brings in some 0.3 us (at 28 GB/s). It is
-// not where heads are together, of which 16 tokens are read before the first head's are done, nor for several rows,
-// whose sums of all dims do not fit registers: they pass over the values of a block more than once.
-constexpr int64_t kBytesAhead = 8192;
-constexpr int64_t kBytesAheadOfPasses = 65536;
+// Fetched before their turn: 16 tokens are read before the first head's are done.
+constexpr int64_t kBytesAhead = 65536;
 constexpr int64_t kMergeStep = 16;  // MergeRows'
-
-// As many rows that follow. Where there are none, fetching them is no harm.
-SourceRows RowsAfter(const SourceRows& rows) {
-  return rows.Rows(rows.count, rows.places == nullptr ? rows.count : std::min(rows.count, rows.following));
-}
 
 }  // namespace
 
-FewRows::FewRows(ItemRows& rows, bool bf16_pairs, Scratch& scratch)
+FewRows::FewRows(ItemRows& rows, int64_t keys_at_once, bool bf16_pairs, Scratch& scratch)
     : RowGroup(rows.count(), rows.problem().v_head_dim, scratch),
       rows_(rows),
       count_(rows.count()),
       bf16_pairs_(bf16_pairs),
       query_dims_(RoundUp(rows.problem().qk_head_dim, kPackedStep) / (bf16_pairs ? 2 : 1)),
       queries_(scratch.Allocate<float>(count_ * query_dims_)),
-      scores_(scratch.Allocate<float>(count_ * kFusedKeyBlock)),
+      score_stride_(RoundUp(keys_at_once, kKeyTree)),
+      scores_(scratch.Allocate<float>(count_ * score_stride_)),
       ahead_(/*capacity=*/2, scratch),
       merge_factors_(scratch.Allocate<float>(2 * RoundUp(count_, kMergeStep))),
       block_(NewSums()) {
@@ -59,42 +52,49 @@ HeadsTogether FewRows::HeadsOf(const HeadRows& rows) const {
   return {.count = rows_.item().kv_heads, .stride_bytes = rows.head_stride * ByteSize(rows_.problem().dtype)};
 }
 
-void FewRows::FetchAhead(const SourceRows& rows, const SourceRows& next) {
+FetchList* FewRows::AheadOf(const SourceRows& rows, const SourceRows& next) {
+  if (rows_.item().kv_heads == 1) return nullptr;
   const int64_t row_bytes = rows.dims * ByteSize(rows.dtype) * rows_.item().kv_heads;  // heads lie together
+  const int64_t ahead = std::clamp<int64_t>(kBytesAhead / row_bytes, 1, rows.count);
   ahead_.Clear();
-  const int64_t bytes_ahead = count_ == 1 ? kBytesAhead : kBytesAheadOfPasses;
-  const int64_t ahead = std::clamp<int64_t>(bytes_ahead / row_bytes, 1, rows.count);
   ahead_.Add(rows.Rows(ahead, rows.count - ahead), row_bytes);
   ahead_.Add(next.Rows(0, std::min(ahead, next.count)), row_bytes);
+  return &ahead_;
 }
 
 void FewRows::AddBlock(KeyRange keys, const BlockRows& block, FetchList&) {
-  const int64_t rows_of_head = rows_.item().rows_of_head();
-  FetchAhead(block.keys, block.values);
   MultiplyKeysByRows({.bf16_pairs = bf16_pairs_,
                       .keys = block.keys,
                       .heads = HeadsOf(rows_.problem().key),
                       .queries = queries_,
                       .query_stride = query_dims_,
-                      .rows = rows_of_head,
+                      .rows = rows_.item().rows_of_head(),
                       .scores = scores_,
-                      .score_stride = kFusedKeyBlock,
-                      .ahead = &ahead_});
+                      .score_stride = score_stride_,
+                      .ahead = AheadOf(block.keys, block.values)});
+  for (KeyRange part = keys; part.begin < keys.end; part.begin = part.end) {
+    part.end = std::min(keys.end, RoundUp(part.begin + 1, kFusedKeyBlock));
+    const int64_t first = part.begin - keys.begin;
+    const BlockRows rows = block.Rows(first, Length(part));
+    AddValues(part, rows, block.values.Rows(first + Length(part), rows.values.following), scores_ + first);
+  }
+}
+
+void FewRows::AddValues(KeyRange keys, const BlockRows& block, const SourceRows& next, float* scores) {
   for (int64_t row = 0; row < count_; ++row) {
-    const RowMaxAndSum result = SoftmaxOf(row, keys, block);
+    const RowMaxAndSum result = SoftmaxOf(row, keys, block, scores + row * score_stride_);
     block_.state.max[row] = result.max;
     block_.state.sum[row] = result.sum;
   }
-  FetchAhead(block.values, RowsAfter(block.keys));
   MultiplyValuesByRows({.bf16_pairs = bf16_pairs_,
                         .values = block.values,
                         .heads = HeadsOf(rows_.problem().value),
-                        .weights = scores_,
-                        .weight_stride = kFusedKeyBlock,
-                        .rows = rows_of_head,
+                        .weights = scores,
+                        .weight_stride = score_stride_,
+                        .rows = rows_.item().rows_of_head(),
                         .output = block_.output,
                         .output_stride = output_dims(),
-                        .ahead = &ahead_});
+                        .ahead = AheadOf(block.values, next)});
   if (next_block_ == nullptr) {
     Merge(block_, chunk());
   } else {
@@ -109,8 +109,7 @@ void FewRows::AddPart(const float* result, int64_t blocks) {
   }
 }
 
-RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block) {
-  float* const scores = scores_ + row * kFusedKeyBlock;
+RowMaxAndSum FewRows::SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block, float* scores) {
   const KeyRange visible = Intersection(rows_.KeysOf(row), keys);
   const int64_t begin = visible.begin - keys.begin;
   const int64_t end = visible.end - keys.begin;

@@ -14,8 +14,8 @@ namespace triad {
 // All rows of `rows`, at most kFewRows of each kv head. Borrows its arguments; `scratch` holds its buffers.
 class FewRows final : public RowGroup {
  public:
-  // With `bf16_pairs`, products are those of pairs (lane_product.h).
-  FewRows(ItemRows& rows, bool bf16_pairs, Scratch& scratch);
+  // Of at most `keys_at_once`. With `bf16_pairs`, products are those of pairs (lane_product.h).
+  FewRows(ItemRows& rows, int64_t keys_at_once, bool bf16_pairs, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
   void AddBlock(KeyRange keys, const BlockRows& block, FetchList&) override;  // fetches for itself
@@ -30,18 +30,22 @@ class FewRows final : public RowGroup {
   bool IsFinite(const RowSums& sums, int64_t row) const override;
   void FinishRows(bool held, const RowSums& sums, float value_scale) override;
   void Merge(const RowSums& sums, const RowSums& total) const override;
-  // Makes what is fetched meanwhile `rows` but the first, which have been, and the first of what is read `next`.
-  void FetchAhead(const SourceRows& rows, const SourceRows& next);
+  // Where heads are together: what is to be fetched while `rows` are read, which are all but the first of them, and the
+  // first of those that are read next. Else null: the products read in order, and the hardware fetches.
+  FetchList* AheadOf(const SourceRows& rows, const SourceRows& next);
   HeadsTogether HeadsOf(const HeadRows& rows) const;
-  RowMaxAndSum SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block);
+  // `scores` [rows, score_stride_] are those of the block, `next` the values that are read next.
+  void AddValues(KeyRange keys, const BlockRows& block, const SourceRows& next, float* scores);
+  RowMaxAndSum SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block, float* scores);
 
   ItemRows& rows_;
   const int64_t count_;  // of all kv heads
   const bool bf16_pairs_;
-  const int64_t query_dims_;  // qk_head_dim rounded up to kPackedStep, or half of that: pairs
   KeyRange seen_;
-  float* const queries_;  // [rows, query_dims_]
-  float* const scores_;   // [rows, kFusedKeyBlock]
+  const int64_t query_dims_;  // qk_head_dim rounded up to kPackedStep, or half of that: pairs
+  float* const queries_;      // [rows, query_dims_]
+  const int64_t score_stride_;
+  float* const scores_;  // [rows, score_stride_]
   FetchList ahead_;
   float* const merge_factors_;
   const RowSums block_;          // output [rows, output_dims]

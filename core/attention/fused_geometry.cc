@@ -20,6 +20,10 @@ int64_t PartKeys(const AttentionProblem& problem, const WorkItem& item) {
 
 }  // namespace
 
+int64_t KeysAtOnce(const AttentionProblem& problem, const WorkItem& item) {
+  return item.rows_of_head() > kFewRows ? kFusedKeyBlock : PartKeys(problem, item);
+}
+
 ItemRowsRule FusedItemsOf(const AttentionProblem& problem) {
   ItemRowsRule rule = kFusedItems;
   // So that keys and values are read again soon. Heads that lie beside each other share pages instead.

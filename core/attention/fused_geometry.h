@@ -50,6 +50,10 @@ constexpr double kStridedItemFlop = 2 * kFusedItems.flop;
 inline bool TokensLieApart(const AttentionProblem& problem) { return problem.key.token_stride > problem.qk_head_dim; }
 ItemRowsRule FusedItemsOf(const AttentionProblem& problem);
 
+// Keys that an item meets at once: a block, or of few rows a whole part, whose keys are read before its values. Block
+// by block, either stream would have to start anew every 32 KiB.
+int64_t KeysAtOnce(const AttentionProblem& problem, const WorkItem& item);
+
 // Whether every item has few rows (row_product.h).
 bool HasFewRows(const AttentionProblem& problem);
 

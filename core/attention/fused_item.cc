@@ -34,10 +34,11 @@ FusedItem::FusedItem(const AttentionProblem& problem, const WorkItem& item, cons
       outputs_(outputs),
       shape_(shape),
       rows_(problem, item, outputs, scratch),
-      reader_(problem, item, kFusedKeyBlock, InPlaceOf(), scratch),
+      keys_at_once_(KeysAtOnce(problem, item)),
+      reader_(problem, item, keys_at_once_, InPlaceOf(), scratch),
       ahead_(kMostAhead, scratch) {
   if (has_few_rows()) {
-    groups_.push_back(std::make_unique<FewRows>(rows_, multiplies_bf16(), scratch));
+    groups_.push_back(std::make_unique<FewRows>(rows_, keys_at_once_, multiplies_bf16(), scratch));
   } else {
     const StripBuffers buffers = StripBuffersFor(rows_, shape.unit * shape.most_units, scratch);
     for (const RowStrip& strip : StripsOf(rows_.count(), shape)) {
@@ -138,9 +139,9 @@ bool FusedItem::IsFinite() const {
 
 bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
   const auto block_at = [&](int64_t first) {
-    return Intersection({.begin = first, .end = first + kFusedKeyBlock}, keys_of_run);
+    return Intersection({.begin = first, .end = first + keys_at_once_}, keys_of_run);
   };
-  const int64_t first_block = keys_of_run.begin / kFusedKeyBlock * kFusedKeyBlock;
+  const int64_t first_block = keys_of_run.begin / keys_at_once_ * keys_at_once_;
   ahead_.Clear();
   ListBlock(block_at(first_block));
   // The first rows wait for keys, and values come while those are multiplied; but what is packed is read before.
@@ -149,11 +150,11 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
   const auto parts = static_cast<int64_t>(groups_.size());
   bool has_huge = false;
-  for (int64_t first = first_block; first < keys_of_run.end; first += kFusedKeyBlock) {
+  for (int64_t first = first_block; first < keys_of_run.end; first += keys_at_once_) {
     const KeyRange keys = block_at(first);
     const BlockRows rows = reader_.Read(keys, values);
     has_huge |= rows.value_traits.has_huge;
-    const KeyRange next = block_at(first + kFusedKeyBlock);
+    const KeyRange next = block_at(first + keys_at_once_);
     for (int64_t i = 0; i < parts; ++i) {
       RowGroup& group = *groups_[static_cast<size_t>(i)];
       KeyRange part = Intersection(group.seen(), keys);

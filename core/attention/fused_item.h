@@ -45,6 +45,7 @@ class FusedItem {
   const AttentionOutputs& outputs_;
   const StripShape& shape_;
   ItemRows rows_;
+  const int64_t keys_at_once_;
   BlockReader reader_;
   FetchList ahead_;
   std::vector<std::unique_ptr<RowGroup>> groups_;

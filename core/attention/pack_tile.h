@@ -20,7 +20,7 @@ struct SourceRows {
   int64_t stride_bytes = 0;
   const std::byte* const* places = nullptr;  // set: where each row begins, those following too, and not as above
   int64_t count = 0;
-  int64_t following = 0;  // rows past these that will be packed next: fetched ahead
+  int64_t following = 0;  // rows past these that will be read next: fetched ahead
   DType dtype = DType::kF32;
   int64_t dims = 0;
 

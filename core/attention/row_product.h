@@ -23,10 +23,10 @@ struct RowScoreProduct {
   bool bf16_pairs = false;  // keys are bf16, and queries pairs of them (lane_product.h)
   SourceRows keys;          // of any type, anywhere; the first head's
   HeadsTogether heads;
-  const float* queries = nullptr;  // those of the first head first, as are scores; zeros up to a multiple of 16 dims
+  const float* queries = nullptr;  // [heads, rows, query_stride]; zeros up to a multiple of 16 dims
   int64_t query_stride = 0;
   int64_t rows = 0;            // of a head, 1 to kFewRows
-  float* scores = nullptr;     // one of each key are set, and those up to a multiple of 8 to anything
+  float* scores = nullptr;     // [heads, rows, score_stride]; those up to a multiple of 8 keys are set to anything
   int64_t score_stride = 0;    // at least the keys rounded up so
   FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing
 };
@@ -37,10 +37,10 @@ struct RowValueProduct {
   bool bf16_pairs = false;  // values are bf16, and weights pairs of them, of two keys each
   SourceRows values;        // of any type, anywhere; the first head's
   HeadsTogether heads;
-  const float* weights = nullptr;  // those of the first head first, as are outputs
+  const float* weights = nullptr;  // [heads, rows, weight_stride]
   int64_t weight_stride = 0;
-  int64_t rows = 0;  // of a head, 1 to kFewRows
-  float* output = nullptr;
+  int64_t rows = 0;         // of a head, 1 to kFewRows
+  float* output = nullptr;  // [heads, rows, output_stride]
   int64_t output_stride = 0;
   FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing
 };

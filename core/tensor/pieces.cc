@@ -32,12 +32,12 @@ void Pieces::CopyTo(int64_t begin, int64_t count, std::byte* to) const {
 
 void Pieces::Place(const Rows& rows, std::byte* spare, const std::byte** places) const {
   size_t piece = 0;
-  for (int64_t i = 0; i < rows.count + rows.following; ++i) {
+  for (int64_t i = 0; i < rows.count; ++i) {
     const int64_t begin = rows.begin + i * rows.stride;
     if (i == 0) piece = IndexOf(begin);
     while (EndOf(piece) <= begin) ++piece;
     places[i] = pieces_[piece].data + (begin - pieces_[piece].begin);
-    if (i >= rows.count || begin + rows.row_bytes <= EndOf(piece)) continue;
+    if (begin + rows.row_bytes <= EndOf(piece)) continue;
     CopyTo(begin, rows.row_bytes, spare);
     places[i] = spare;
     spare += rows.row_bytes;

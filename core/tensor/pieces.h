@@ -21,17 +21,15 @@ class Pieces {
   // Where they lie, if in one piece; else null.
   const std::byte* InPlace(int64_t begin, int64_t count) const;
 
-  // Rows of `row_bytes`, `stride` apart, the first at byte `begin`: `count` of them, and `following` more of which only
-  // the place is of interest. All must be there.
+  // `count` rows of `row_bytes`, `stride` apart, the first at byte `begin`. All must be there.
   struct Rows {
     int64_t begin = 0;
     int64_t stride = 0;
     int64_t row_bytes = 0;
     int64_t count = 0;
-    int64_t following = 0;
   };
-  // places [count + following] = where each row begins. A row that lies in more than one piece is copied to `spare`
-  // [count * row_bytes]; of those following, the first piece counts.
+  // places [count] = where each row begins. A row that lies in more than one piece is copied to `spare`
+  // [count * row_bytes].
   void Place(const Rows& rows, std::byte* spare, const std::byte** places) const;
 
   // Calls visit(const std::byte* data, int64_t size) for each piece of those bytes, in order.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -28,9 +29,15 @@ constexpr float kRowNaN = std::numeric_limits<float>::quiet_NaN();
 struct RowProductSize {
   int64_t keys;
   int64_t dims;
+  int64_t heads = 1;  // in each token
 };
-const RowProductSize kRowProductSizes[] = {{1, 1},   {2, 3},   {3, 64},   {7, 33},   {8, 128},
-                                           {15, 80}, {17, 31}, {128, 64}, {127, 192}};
+const RowProductSize kRowProductSizes[] = {{1, 1},     {2, 3},      {3, 64},     {7, 33},     {8, 128},   {15, 80},
+                                           {17, 31},   {128, 64},   {127, 192},  {1, 5, 2},   {3, 64, 8}, {33, 24, 3},
+                                           {16, 7, 4}, {18, 17, 5}, {5, 16, 12}, {40, 33, 7}, {17, 8, 32}};
+
+std::ostream& operator<<(std::ostream& out, const RowProductSize& size) {
+  return out << size.keys << " keys of " << size.heads << " heads, " << size.dims << " dims";
+}
 
 // Numbers about 1 that every type holds; rows are a few elements further apart than they are long, and not aligned.
 class RowProductTest : public testing::TestWithParam<std::tuple<int64_t, DType>> {
@@ -56,24 +63,27 @@ class RowProductTest : public testing::TestWithParam<std::tuple<int64_t, DType>>
 
 TEST_P(RowProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
   for (const RowProductSize& size : kRowProductSizes) {
-    const int64_t stride = size.dims + 3;
+    const int64_t head_stride = size.dims + 1;
+    const int64_t stride = size.heads * head_stride + 2;
+    const int64_t query_stride = size.dims + 3;
     const SourceRows keys = FillSource(size, stride, 7);
-    const float* queries = Fill(rows() * stride, 11);
+    const float* queries = Fill(size.heads * rows() * query_stride, 11);
     const int64_t score_stride = RoundUp(size.keys, 8);
-    float* scores = scratch_.Allocate<float>(rows() * score_stride);
+    float* scores = scratch_.Allocate<float>(size.heads * rows() * score_stride);
     MultiplyKeysByRows({.keys = keys,
+                        .heads = {.count = size.heads, .stride_bytes = head_stride * ByteSize(keys.dtype)},
                         .queries = queries,
-                        .query_stride = stride,
+                        .query_stride = query_stride,
                         .rows = rows(),
                         .scores = scores,
                         .score_stride = score_stride});
-    for (int64_t row = 0; row < rows(); ++row) {
+    for (int64_t row = 0; row < size.heads * rows(); ++row) {
       for (int64_t key = 0; key < size.keys; ++key) {
+        const int64_t first = key * stride + row / rows() * head_stride;
         float sum = 0;
-        for (int64_t d = 0; d < size.dims; ++d) {
-          sum = std::fma(Number(key * stride + d, 7), queries[row * stride + d], sum);
-        }
-        ASSERT_EQ(scores[row * score_stride + key], sum) << size.keys << " keys, " << size.dims << " dims";
+        for (int64_t d = 0; d < size.dims; ++d)
+          sum = std::fma(Number(first + d, 7), queries[row * query_stride + d], sum);
+        ASSERT_EQ(scores[row * score_stride + key], sum) << size << ", row " << row << ", key " << key;
       }
     }
   }
@@ -81,23 +91,27 @@ TEST_P(RowProductTest, EveryScoreIsOneChainInTheOrderOfDims) {
 
 TEST_P(RowProductTest, EveryOutputIsOneChainInTheOrderOfKeys) {
   for (const RowProductSize& size : kRowProductSizes) {
-    const int64_t stride = size.dims + 5;
+    const int64_t head_stride = size.dims + 1;
+    const int64_t stride = size.heads * head_stride + 2;
+    const int64_t output_stride = size.dims + 5;
     const SourceRows values = FillSource(size, stride, 7);
-    const float* weights = Fill(rows() * size.keys, 11);
-    float* output = scratch_.Allocate<float>(rows() * stride);
+    const float* weights = Fill(size.heads * rows() * size.keys, 11);
+    float* output = scratch_.Allocate<float>(size.heads * rows() * output_stride);
     MultiplyValuesByRows({.values = values,
+                          .heads = {.count = size.heads, .stride_bytes = head_stride * ByteSize(values.dtype)},
                           .weights = weights,
                           .weight_stride = size.keys,
                           .rows = rows(),
                           .output = output,
-                          .output_stride = stride});
-    for (int64_t row = 0; row < rows(); ++row) {
+                          .output_stride = output_stride});
+    for (int64_t row = 0; row < size.heads * rows(); ++row) {
       for (int64_t d = 0; d < size.dims; ++d) {
+        const int64_t first = row / rows() * head_stride + d;
         float sum = 0;
         for (int64_t key = 0; key < size.keys; ++key) {
-          sum = std::fma(Number(key * stride + d, 7), weights[row * size.keys + key], sum);
+          sum = std::fma(Number(first + key * stride, 7), weights[row * size.keys + key], sum);
         }
-        ASSERT_EQ(output[row * stride + d], sum) << size.keys << " keys, " << size.dims << " dims";
+        ASSERT_EQ(output[row * output_stride + d], sum) << size << ", row " << row << ", dim " << d;
       }
     }
   }
