@@ -14,7 +14,7 @@ namespace triad {
 // All rows of `rows`, at most kFewRows of each kv head. Borrows its arguments; `scratch` holds its buffers.
 class FewRows final : public RowGroup {
  public:
-  // Of at most `keys_at_once`. With `bf16_pairs`, products are those of pairs (lane_product.h).
+  // Blocks have at most `keys_at_once` keys. With `bf16_pairs`, products are those of pairs (lane_product.h).
   FewRows(ItemRows& rows, int64_t keys_at_once, bool bf16_pairs, Scratch& scratch);
 
   KeyRange seen() const override { return seen_; }
@@ -30,11 +30,11 @@ class FewRows final : public RowGroup {
   bool IsFinite(const RowSums& sums, int64_t row) const override;
   void FinishRows(bool held, const RowSums& sums, float value_scale) override;
   void Merge(const RowSums& sums, const RowSums& total) const override;
-  // Where heads are together: what is to be fetched while `rows` are read, which are all but the first of them, and the
-  // first of those that are read next. Else null: the products read in order, and the hardware fetches.
+  // What is fetched while `rows` are multiplied, where heads are together: `rows` but the first, which have been, and the
+  // first of those that come next. Else null: the products read in order, and the hardware fetches.
   FetchList* AheadOf(const SourceRows& rows, const SourceRows& next);
   HeadsTogether HeadsOf(const HeadRows& rows) const;
-  // `scores` [rows, score_stride_] are those of the block, `next` the values that are read next.
+  // `scores` [rows, score_stride_] are those of `keys`, `next` the values that come next.
   void AddValues(KeyRange keys, const BlockRows& block, const SourceRows& next, float* scores);
   RowMaxAndSum SoftmaxOf(int64_t row, KeyRange keys, const BlockRows& block, float* scores);
 
