@@ -46,8 +46,12 @@ class FewRowsOperands {
   int64_t blocks() const { return row_count_ / kFusedKeyBlock; }
 
   void Scores(int64_t block) {
-    MultiplyKeysByRows(
-        {.keys = Block(block), .queries = halves_, .rows = 1, .scores = scores_, .score_stride = kFusedKeyBlock});
+    MultiplyKeysByRows({.keys = Block(block),
+                        .queries = halves_,
+                        .query_stride = dims_,
+                        .rows = 1,
+                        .scores = scores_,
+                        .score_stride = kFusedKeyBlock});
   }
 
   void Values(int64_t block) {

@@ -38,8 +38,8 @@ CLOSE = 1.2   # what a trial of that length can be wrong by beside busy neighbou
 # Older OpenBLAS builds are steered by these; torch and numpy may contain a current one, which picks better itself.
 STEERING = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"]
 # glibc keeps what is freed: fresh pages cost several times a copy, and ours are reused too.
-# numpy asks for huge pages, on which memory is read a sixth faster: ours come on them too.
-KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+# numpy asks for huge pages: ours come on them too.
+MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
                "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
@@ -57,7 +57,7 @@ class Round(NamedTuple):
 
 def restart_with_clean_environment() -> None:
     """Libraries read these when they are loaded, so the process starts anew where they are not as wanted."""
-    wanted = {name: value for name, value in os.environ.items() if name not in STEERING} | KEEP_MEMORY
+    wanted = {name: value for name, value in os.environ.items() if name not in STEERING} | MEMORY
     if wanted != dict(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.argv], wanted)
 

@@ -38,7 +38,11 @@ class RowMeterTest : public ::testing::Test {
   RowMeter Meter(const BenchOptions& options, bool larger_counts = true) {
     const MachineLimit limit{.unit = "flop",
                              .names = {"peak"},
-                             .measure = [this](double) { return std::vector<double>{limits_.Next()}; },
+                             .measure =
+                                 [this](double done) {
+                                   done_.push_back(done);
+                                   return std::vector<double>{limits_.Next()};
+                                 },
                              .piece_work = 10,
                              .larger_counts = larger_counts};
     return RowMeter(options, limit,
@@ -65,6 +69,7 @@ class RowMeterTest : public ::testing::Test {
     return calls;
   }
 
+  std::vector<double> done_;  // what the limit was told
   Script cores_{std::vector<double>{2}};
   Script limits_{std::vector<double>{100}};
   Script seconds_{std::vector<double>{1}};
@@ -78,6 +83,15 @@ TEST_F(RowMeterTest, RunsEachItemOnceAndCutsPiecesByWork) {
   meter.EndCall();
   EXPECT_THAT(items, ElementsAre(0, 1, 2, 3, 10));
   EXPECT_EQ(limits_.asked(), 1 + 3) << "before, and behind {4, 7}, {12} and {1, 1}";
+}
+
+TEST_F(RowMeterTest, TellsTheLimitWhichPartIsDone) {
+  RowMeter meter = Meter({});
+  for (int i = 0; i < 2; ++i) {
+    meter.Run(std::vector<double>{10, 5, 5, 5}, [](size_t, int) {});
+    meter.EndCall();
+  }
+  EXPECT_THAT(done_, ElementsAre(0, 0.25, 0.75, 1, /**/ 0, 0.25, 0.75, 1));
 }
 
 TEST_F(RowMeterTest, CostIsTheSumOfThePiecesMedians) {
