@@ -10,8 +10,14 @@
 namespace triad {
 namespace {
 
-// Fetched before their turn: 16 tokens are read before the first head's are done.
-constexpr int64_t kBytesAhead = 65536;
+// What is fetched before its turn; 0: nothing, rows are read in order. One row is done with a page before memory brings
+// the next; several take as long as memory does, which prefetches then hide (DECISIONS.md, "Several rows of one head").
+// Of heads together 16 tokens are read before the first head's are done.
+int64_t BytesAhead(const WorkItem& item) {
+  if (item.kv_heads > 1) return 65536;
+  return item.rows_of_head() > 1 ? 8192 : 0;
+}
+
 constexpr int64_t kMergeStep = 16;  // MergeRows'
 
 }  // namespace
@@ -53,9 +59,10 @@ HeadsTogether FewRows::HeadsOf(const HeadRows& rows) const {
 }
 
 FetchList* FewRows::AheadOf(const SourceRows& rows, const SourceRows& next) {
-  if (rows_.item().kv_heads == 1) return nullptr;
+  const int64_t bytes_ahead = BytesAhead(rows_.item());
+  if (bytes_ahead == 0) return nullptr;
   const int64_t row_bytes = rows.dims * ByteSize(rows.dtype) * rows_.item().kv_heads;  // heads lie together
-  const int64_t ahead = std::clamp<int64_t>(kBytesAhead / row_bytes, 1, rows.count);
+  const int64_t ahead = std::clamp<int64_t>(bytes_ahead / row_bytes, 1, rows.count);
   ahead_.Clear();
   ahead_.Add(rows.Rows(ahead, rows.count - ahead), row_bytes);
   ahead_.Add(next.Rows(0, std::min(ahead, next.count)), row_bytes);

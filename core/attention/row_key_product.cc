@@ -1,6 +1,6 @@
 // Scores: 8 keys at a time, transposed in registers, so that a key is a lane and its sum one chain over dims. Two such
 // groups at once, because a chain waits 4 cycles for each step. Of one head they are a page of 64 dims of f32, which is
-// read in order before it is read dim by dim; of heads together they lie apart, and are fetched.
+// read in order before it is read dim by dim, unless rows are fetched ahead.
 #include "core/attention/row_product.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ HWY_INLINE void ScoreKeys(const RowScoreProduct& product, int64_t head, int64_t 
   for (int64_t i = 0; i < kGroups * kRowsAtOnce; ++i) {
     keys[i] = product.keys.row(std::min(first + i, product.keys.count - 1)) + head_bytes;
   }
-  if (product.heads.count == 1) ReadInOrder(product.keys, first, first + kGroups * kRowsAtOnce);
+  if (product.ahead == nullptr) ReadInOrder(product.keys, first, first + kGroups * kRowsAtOnce);
   RowF32 sums[kGroups][kRows];
 #pragma GCC unroll 2
   for (int g = 0; g < kGroups; ++g) {

@@ -28,7 +28,7 @@ struct RowScoreProduct {
   int64_t rows = 0;            // of a head, 1 to kFewRows
   float* scores = nullptr;     // [heads, rows, score_stride]; those up to a multiple of 8 keys are set to anything
   int64_t score_stride = 0;    // at least the keys rounded up so
-  FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing
+  FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: rows are read in order before they are used
 };
 void MultiplyKeysByRows(const RowScoreProduct& product);
 
@@ -42,7 +42,7 @@ struct RowValueProduct {
   int64_t rows = 0;         // of a head, 1 to kFewRows
   float* output = nullptr;  // [heads, rows, output_stride]
   int64_t output_stride = 0;
-  FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: nothing
+  FetchList* ahead = nullptr;  // all of it is fetched meanwhile; null: rows are read in order before they are used
 };
 void MultiplyValuesByRows(const RowValueProduct& product);
 

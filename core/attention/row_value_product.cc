@@ -1,6 +1,6 @@
 // Outputs: 8 sums, as many chains as hide the latency of an FMA, stay in registers over 16 keys: 8 vectors of dims of
 // one row, or 2 of four rows. Between those and the next they wait in L1. Values of one head are read in order before
-// they are used, a page of 64 dims of f32 at a time; those of heads together lie apart, and are fetched.
+// they are used, a page of 64 dims of f32 at a time, unless they are fetched ahead.
 #include "core/attention/row_product.h"
 
 #include <algorithm>
@@ -160,7 +160,7 @@ void MultiplyValuesOf(const RowValueProduct& product) {
   FetchPace pace(product.ahead, /*parts=*/1,
                  product.heads.count * CeilDiv(count, Terms::kKeys) * GroupsOf<kVectors>(product.values.dims));
   for (int64_t key = 0; key < count; key += kKeysAtOnce) {
-    if (product.heads.count == 1) ReadInOrder(product.values, key, key + kKeysAtOnce);
+    if (product.ahead == nullptr) ReadInOrder(product.values, key, key + kKeysAtOnce);
     for (int64_t head = 0; head < product.heads.count; ++head) {
       const HeadKeys keys = {.head = head, .begin = key, .end = std::min(key + kKeysAtOnce, count)};
       int64_t dim = SumVectors<Terms, kRows, kVectors>(product, keys, /*dim=*/0, pace);
