@@ -143,9 +143,13 @@ bool FusedItem::RunBlocks(KeyRange keys_of_run, ReadValues values) {
   };
   const int64_t first_block = keys_of_run.begin / keys_at_once_ * keys_at_once_;
   ahead_.Clear();
+  groups_.front()->ListReads(block_at(first_block), ahead_);
+  const int64_t lines_of_rows = ahead_.lines();
   ListBlock(block_at(first_block));
-  // The first rows wait for keys, and values come while those are multiplied; but what is packed is read before.
-  ahead_.Fetch(reader_.PacksValues(block_at(first_block)) ? ahead_.lines() : ahead_.lines() / 2);
+  // The first rows wait for queries and keys, and values come while those are multiplied; but what is packed is read
+  // before.
+  const int64_t lines_of_block = ahead_.lines() - lines_of_rows;
+  ahead_.Fetch(lines_of_rows + (reader_.PacksValues(block_at(first_block)) ? lines_of_block : lines_of_block / 2));
   rows_.ForgetNonFiniteValues();
   for (const std::unique_ptr<RowGroup>& group : groups_) group->Start();
   const auto parts = static_cast<int64_t>(groups_.size());

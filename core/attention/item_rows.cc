@@ -71,9 +71,10 @@ void ItemRows::PackQueries(int64_t begin, int64_t count, uint16_t* packed, int64
   PackQueriesOf(*this, begin, count, packed, stride);
 }
 
-SourceRows ItemRows::OutputOf(int64_t row) const {
+SourceRows ItemRows::OutputsFrom(int64_t row, int64_t count) const {
   return {.data = outputs_.OutputOf(PlaceOfRow(problem_, item_, row)),
-          .count = 1,
+          .stride_bytes = problem_.output_token_stride * ByteSize(problem_.dtype),
+          .count = problem_.group() == 1 && item_.kv_heads == 1 ? count : 1,  // the next may be another head's
           .dtype = problem_.dtype,
           .dims = problem_.v_head_dim};
 }

@@ -34,8 +34,8 @@ class ItemRows {
   // query_length.
   SourceRows QueriesFrom(int64_t row, int64_t count) const;
 
-  // Where the output of `row` will be.
-  SourceRows OutputOf(int64_t row) const;
+  // Where the output of `row` will be, with those that follow it a stride apart, at most `count` rows, at least one.
+  SourceRows OutputsFrom(int64_t row, int64_t count) const;
 
   // Holds final scores of `row` against `keys`, for its weights. Only if the request wants them.
   void KeepScores(int64_t row, KeyRange keys, const float* scores);

@@ -111,7 +111,12 @@ void LaneStrip::Merge(const RowSums& sums, const RowSums& total) const {
 void LaneStrip::AddBlock(KeyRange keys, const BlockRows& block, FetchList& ahead) {
   if (!has_queries_) PackQueries();
   if (keys.end == seen_.end) {
-    for (int64_t row = strip_.begin; row < end_; ++row) ahead.Add(rows_.OutputOf(row));  // so that stores do not wait
+    // So that stores do not wait.
+    for (int64_t row = strip_.begin; row < end_;) {
+      const SourceRows outputs = rows_.OutputsFrom(row, end_ - row);
+      ahead.Add(outputs);
+      row += outputs.count;
+    }
   }
   const int64_t key_count = Length(keys);
   const int64_t width = strip_.width;

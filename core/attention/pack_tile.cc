@@ -71,19 +71,16 @@ void PackBf16Pairs(const SourceRows& rows, uint32_t* packed) {
 }
 
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
-  // 16 rows at a time, so that a cache line of the result is finished before the next is touched.
-  for (int64_t first = 0; first < from.count; first += 16) {
-    const int64_t last = std::min(first + 16, from.count);
-    for (int64_t i = 0; i < from.columns; i += 4) {
-      for (int64_t row = first; row < last; row += kRowsAtOnce) {
-        const float* const rows = from.rows + row * from.stride + i;
-        RowF32 columns[4];
-        LoadColumns([&](int64_t r) HWY_ATTR { return rows + r * from.stride; }, columns);
+  // Where each row lies is found once: the rows of a strip are few and short.
+  for (int64_t first = 0; first < from.count; first += kRowsAtOnce) {
+    const float* rows[kRowsAtOnce];
+    for (int64_t r = 0; r < kRowsAtOnce; ++r) rows[r] = from.rows + (first + r) * from.stride;
+    float* HWY_RESTRICT to = transposed + first;
+    for (int64_t i = 0; i < from.columns; i += 4, to += 4 * transposed_stride) {
+      RowF32 columns[4];
+      LoadColumns([&](int64_t r) HWY_ATTR { return rows[r] + i; }, columns);
 #pragma GCC unroll 4
-        for (int64_t c = 0; c < 4; ++c) {
-          hn::StoreU(columns[c], RowLanes(), transposed + (i + c) * transposed_stride + row);
-        }
-      }
+      for (int64_t c = 0; c < 4; ++c) hn::StoreU(columns[c], RowLanes(), to + c * transposed_stride);
     }
   }
 }

@@ -26,6 +26,7 @@ constexpr AttentionRow kRows[] = {
     {.name = "F32_2048_HeadDim64_Keep", .keep = true},
     {.name = "F32_128_HeadDim64_Batch8", .batch = 8, .q_len = 128, .kv_len = 128},
     {.name = "F32_2048_HeadDim64_TokensHeads", .tokens_heads = true},
+    {.name = "F32_16_HeadDim64_Batch64", .batch = 64, .q_len = 16, .kv_len = 16},
     {.name = "F32_128_HeadDim64_Batch8_TokensHeads", .batch = 8, .q_len = 128, .kv_len = 128, .tokens_heads = true},
     {.name = "Bf16_2048_HeadDim64", .dtype = DType::kBf16},
     {.name = "Bf16_2048_HeadDim128", .dtype = DType::kBf16, .head_dim = 128},

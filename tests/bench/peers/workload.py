@@ -34,6 +34,7 @@ ROWS = [
     Row("F32_2048_HeadDim64_Bias", bias=True),
     Row("F32_2048_HeadDim64_Keep", keep=True),
     Row("F32_128_HeadDim64_Batch8", batch=8, q_len=128, kv_len=128),
+    Row("F32_16_HeadDim64_Batch64", batch=64, q_len=16, kv_len=16),
     # Ours is given [batch, tokens, heads, dim]; peers take what they like best.
     Row("F32_2048_HeadDim64_TokensHeads"),
     Row("F32_128_HeadDim64_Batch8_TokensHeads", batch=8, q_len=128, kv_len=128),
