@@ -1,7 +1,5 @@
 #include "server/layer_loader.h"
 
-#include <pthread.h>
-
 #include <deque>
 #include <exception>
 #include <optional>
@@ -13,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "core/base/start_thread.h"
 #include "server/refuse.h"
 
 namespace triad {
@@ -34,9 +33,8 @@ class ThreadLoader final : public LayerLoader {
   }
 
   // Once, before anything else. Throws std::system_error.
-  void StartThread() {
-    thread_ = std::thread([this] { Loop(); });
-    pthread_setname_np(thread_.native_handle(), "triad-layers");
+  void Start() {
+    thread_ = StartThread("triad-layers", /*niceness=*/0, [this] { Loop(); });
   }
 
   absl::StatusOr<LoadedLayer> LoadNow(const LayerChoice& choice) override {
@@ -169,7 +167,7 @@ absl::StatusOr<std::unique_ptr<LayerLoader>> LayerLoader::Create(const LayerLoad
                                                                  LayerStore& store) {
   auto loader = std::make_unique<ThreadLoader>(limits, std::move(source), store);
   try {
-    loader->StartThread();
+    loader->Start();
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(absl::StrCat("cannot start a thread for layers: ", error.what()));
   }

@@ -126,6 +126,7 @@ absl::Status CheckIntegers(const ServerOptions& o) {
         {"max_stream_items", o.max_stream_items, 1, kAny},
         {"max_batch_tokens", o.max_batch_tokens, 1, kAny},
         {"max_shared_tokens", o.max_shared_tokens, 0, kAny},
+        {"compute_niceness", o.compute_niceness, 0, 19},
         {"max_inline_bytes", o.max_inline_bytes, 0, kAny},
         {"max_layer_loads", o.max_layer_loads, 1, kAny},
         {"max_layer_weights_bytes", o.max_layer_weights_bytes, 0, kAny}}) {
@@ -263,6 +264,7 @@ int MaxCallsPerConnectionOf(const ServerOptions& options) {
 
 SchedulerOptions SchedulerOptionsOf(const ServerOptions& options, int threads) {
   return {.threads = threads,
+          .niceness = options.compute_niceness,
           .max_in_flight_bytes = options.max_in_flight_bytes,
           .max_in_flight_requests = options.max_in_flight_requests,
           .max_queue_time = absl::ToChronoNanoseconds(options.max_queue_time),

@@ -60,6 +60,7 @@ struct ServerOptions {
   int64_t max_batch_tokens = SchedulerOptions().max_batch_tokens;
   double max_batch_flop = SchedulerOptions().max_batch_flop;
   int64_t max_shared_tokens = SchedulerOptions().max_shared_tokens;
+  int compute_niceness = 2;  // by measurement (DECISIONS.md)
   double max_inline_flop = SchedulerOptions().max_inline_flop;
   int64_t max_inline_bytes = SchedulerOptions().max_inline_bytes;
 

@@ -65,8 +65,12 @@ ABSL_FLAG(
     int64_t, max_shared_tokens, Defaults().max_shared_tokens,
     "Most tokens of Forward requests that share a layer's projections; a larger request shares with none. 0: none "
     "share.");
+ABSL_FLAG(int, compute_niceness, Defaults().compute_niceness,
+          "Added to the nice value of compute threads, so that requests are received and answered while all of them "
+          "compute.");
 ABSL_FLAG(double, max_inline_flop, Defaults().max_inline_flop,
-          "Largest request that an idle server computes on the thread that received it, in floating-point operations.");
+          "Largest request that is computed on the thread that received it, when the server is idle or no compute "
+          "thread is free, in floating-point operations.");
 ABSL_FLAG(int64_t, max_inline_bytes, Defaults().max_inline_bytes,
           "Most bytes of such a request, its reply and its bookkeeping together.");
 ABSL_FLAG(std::string, layer_dir, Defaults().layer_dir,
@@ -122,6 +126,7 @@ void VisitOptions(Options& options, Visit visit) {
   visit(options.max_batch_tokens, FLAGS_max_batch_tokens);
   visit(options.max_batch_flop, FLAGS_max_batch_flop);
   visit(options.max_shared_tokens, FLAGS_max_shared_tokens);
+  visit(options.compute_niceness, FLAGS_compute_niceness);
   visit(options.max_inline_flop, FLAGS_max_inline_flop);
   visit(options.max_inline_bytes, FLAGS_max_inline_bytes);
   visit(options.layer_dir, FLAGS_layer_dir);

@@ -108,8 +108,8 @@ class TaskCall : public UnaryCall {
   TaskId task_id_ = 0;  // written before the handler returns
 };
 
-// Answers one call of the messages that `make` takes: validates, submits, returns; small work on an idle server is
-// computed before it returns. The result belongs to gRPC and deletes itself.
+// Answers one call of the messages that `make` takes: validates, submits, returns; small work is computed before it
+// returns where no compute thread would take it at once (RunsHere). The result belongs to gRPC and deletes itself.
 template <class Request, class Response>
 grpc::ServerUnaryReactor* StartTaskCall(const UnaryExchange& exchange, MakeTask<Request, Response> make,
                                         ServingContext& context) {

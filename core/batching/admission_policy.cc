@@ -58,8 +58,12 @@ AdmissionDecision AdmitInTime(const FinishEstimate& estimate, Duration left) {
   return {};
 }
 
-bool IsSmall(const TaskCost& cost, const SchedulerOptions& options) {
-  return cost.may_run_inline && cost.flop <= options.max_inline_flop && cost.bytes <= options.max_inline_bytes;
+bool RunsHere(const ScheduledTask& task, const TaskCost& cost, const PoolLoad& pool, const SchedulerOptions& options) {
+  if (task.items.empty()) return true;
+  const bool is_small =
+      cost.may_run_inline && cost.flop <= options.max_inline_flop && cost.bytes <= options.max_inline_bytes;
+  if (!is_small || pool.tasks == 0) return is_small;
+  return pool.busy_threads == options.threads && task.priority == Priority::kNormal && task.share_key == nullptr;
 }
 
 Time NextLook(Time accepted, Time deadline, bool is_queued, const SchedulerOptions& options) {
@@ -106,6 +110,10 @@ absl::Status Validate(const SchedulerOptions& options) {
                : absl::InvalidArgumentError(absl::StrCat(option, " must be finite and >= 0; was ", value));
   };
   absl::Status status = at_least("threads", 1, options.threads);
+  if (options.niceness < 0 || options.niceness > 19) {
+    status.Update(
+        absl::InvalidArgumentError(absl::StrCat("niceness must lie between 0 and 19; was ", options.niceness)));
+  }
   status.Update(at_least("max_in_flight_bytes", 1, options.max_in_flight_bytes));
   status.Update(at_least("max_in_flight_requests", 1, options.max_in_flight_requests));
   status.Update(at_least("max_queue_time in nanoseconds", 1, options.max_queue_time.count()));

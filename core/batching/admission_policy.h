@@ -28,8 +28,14 @@ AdmissionDecision Admit(const InFlight& in_flight, bool is_draining, int64_t byt
 // late. DEADLINE_EXCEEDED: it would be late on an idle server too, so that coming back will not help.
 AdmissionDecision AdmitInTime(const FinishEstimate& estimate, Duration left);
 
-// Whether the submitter itself may run a task when nothing is in flight.
-bool IsSmall(const TaskCost& cost, const SchedulerOptions& options);
+// Whether the submitter itself runs a task with work of `cost`. One without items, always. A small one when nothing is
+// in flight, because to hand it over would take as long; and when every compute thread is at an item, because it would
+// wait longer than it takes: then not one of low priority, which waits for others, nor one that others may share.
+struct PoolLoad {
+  int64_t tasks = 0;         // in flight
+  int64_t busy_threads = 0;  // that compute
+};
+bool RunsHere(const ScheduledTask& task, const TaskCost& cost, const PoolLoad& pool, const SchedulerOptions& options);
 
 // When a task must be looked at again unless it has ended by then: its deadline, and while it is queued the end of
 // max_queue_time.

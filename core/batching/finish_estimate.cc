@@ -35,9 +35,10 @@ Duration QueueTime(double flop, const Pace& pace) {
   return Seconds(kHeadroom * flop / pace.pool_flop_per_second());
 }
 
-FinishEstimate EstimateFinish(const ScheduledTask& task, const RollingList& list, const Pace& pace) {
+FinishEstimate EstimateFinish(const ScheduledTask& task, const RollingList* list, const Pace& pace) {
   const double longest_item_flop = task.items.empty() ? 0 : task.items.front().flop;
-  return {.least = LeastTime(task.flop, longest_item_flop, pace), .queued = QueueTime(list.FlopBefore(task), pace)};
+  return {.least = LeastTime(task.flop, longest_item_flop, pace),
+          .queued = QueueTime(list == nullptr ? 0 : list->FlopBefore(task), pace)};
 }
 
 }  // namespace triad

@@ -25,7 +25,7 @@ Duration LeastTime(double flop, double longest_item_flop, const Pace& pace);
 // The time, with headroom, in which all threads have computed `flop` that wait. 0 while no pace is known.
 Duration QueueTime(double flop, const Pace& pace);
 
-// For a task that is not in `list`.
-FinishEstimate EstimateFinish(const ScheduledTask& task, const RollingList& list, const Pace& pace);
+// For a task that is not in `list`; null: it does not wait for others.
+FinishEstimate EstimateFinish(const ScheduledTask& task, const RollingList* list, const Pace& pace);
 
 }  // namespace triad

@@ -1,12 +1,9 @@
 #include "core/batching/scheduler.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <new>
 #include <optional>
 #include <set>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <unordered_map>
@@ -15,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/base/start_thread.h"
 #include "core/batching/admission_policy.h"
 #include "core/batching/finish_estimate.h"
 #include "core/batching/pace.h"
@@ -85,30 +83,28 @@ class RollingScheduler final : public Scheduler {
   RollingList list_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<TaskId, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);  // queued and listed
   std::set<std::pair<Time, TaskId>> expiries_ ABSL_GUARDED_BY(mu_);                  // when to look at which entry
-  InFlight in_flight_ ABSL_GUARDED_BY(mu_);  // also the inline task, and the ended until Finish has returned
+  InFlight in_flight_ ABSL_GUARDED_BY(mu_);  // also inline tasks, and the ended until Finish has returned
   ServiceRate rate_ ABSL_GUARDED_BY(mu_){options_.threads};
   TaskId last_id_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;
   int64_t idle_workers_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t busy_workers_ ABSL_GUARDED_BY(mu_) = 0;           // at an item; those at neither look for one
   Time timer_wakes_at_ ABSL_GUARDED_BY(mu_) = Time::min();  // min while it is awake: it will look by itself
   CondVar work_;                                            // the list has items, or stopping
   CondVar timer_;                                           // something expires before timer_wakes_at_, or stopping
   CondVar idle_;                                            // nothing is in flight
 
-  Scratch inline_scratch_;  // of the one task in flight, when that runs inline; handed on through mu_
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
 };
 
 void RollingScheduler::StartThreads() {
   MutexLock lock(mu_);
-  const auto start = [this](const std::string& name, auto loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    threads_.emplace_back(loop, this);
-    pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());  // the system's limit
-  };
   threads_.reserve(static_cast<size_t>(options_.threads) + 1);
-  for (int i = 0; i < options_.threads; ++i) start(absl::StrCat("triad-compute-", i), &RollingScheduler::WorkerLoop);
-  start("triad-timer", &RollingScheduler::TimerLoop);
+  for (int i = 0; i < options_.threads; ++i) {
+    threads_.push_back(StartThread(absl::StrCat("triad-compute-", i), options_.niceness, [this] { WorkerLoop(); }));
+  }
+  threads_.push_back(StartThread("triad-timer", /*niceness=*/0, [this] { TimerLoop(); }));
 }
 
 absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
@@ -123,15 +119,16 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
   {
     MutexLock lock(mu_);
     decision = Admit(in_flight_, is_draining_, entry->bytes, entry->deadline, entry->times.accepted, options_);
+    const bool runs_here = RunsHere(*entry, cost, {.tasks = in_flight_.tasks, .busy_threads = busy_workers_}, options_);
     if (decision.status.ok()) {
-      decision = AdmitInTime(EstimateFinish(*entry, list_, rate_.pace()), entry->deadline - entry->times.accepted);
+      decision = AdmitInTime(EstimateFinish(*entry, runs_here ? nullptr : &list_, rate_.pace()),
+                             entry->deadline - entry->times.accepted);
     }
     if (decision.status.ok()) {
-      const bool is_alone = in_flight_.tasks == 0;
       ++in_flight_.tasks;
       in_flight_.bytes += entry->bytes;
       entry->task = std::move(task);
-      if (!entry->items.empty() && !(is_alone && IsSmall(cost, options_))) {
+      if (!runs_here) {
         const TaskId id = entry->id = ++last_id_;
         Entry& accepted = *entry;
         entries_.emplace(id, std::move(entry));
@@ -157,7 +154,8 @@ absl::StatusOr<TaskId> RollingScheduler::Submit(std::unique_ptr<Task>& task) {
 void RollingScheduler::RunInline(Entry& entry) {
   observer_.OnListed(/*tasks=*/1, entry.tokens);
   entry.times.started = clock_.Now();
-  WholeRun run = RunWhole(*entry.task, std::move(entry.items), clock_, inline_scratch_);
+  thread_local Scratch scratch;  // for as long as the submitter lives: those of a server are few, and do this again
+  WholeRun run = RunWhole(*entry.task, std::move(entry.items), clock_, scratch);
   entry.times.finished = clock_.Now();
   entry.status = std::move(run.status);
   if (run.is_late) entry.SetEnd(EarlyEnd(Refusal::kDeadline, options_), Refusal::kDeadline);
@@ -253,11 +251,13 @@ void RollingScheduler::RunTaken(const TakenItem& taken, Time begin, Scratch& scr
   }
   if (!entry.is_started) entry.times.started = begin;
   entry.is_started = true;
+  ++busy_workers_;
   mu_.Unlock();
   if (!shared.empty()) entry.task->Share(shared);
   absl::Status status = RunItemCatching(*entry.task, taken.item.item, scratch);
   const Time end = clock_.Now();
   mu_.Lock();
+  --busy_workers_;
   if (entry.is_paced) rate_.Add(taken.item.flop, end - begin);
   entry.times.finished = std::max(entry.times.finished, end);
   Expire(end, after);  // before the item counts as done: a task whose last item ends after its deadline is late

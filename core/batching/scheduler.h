@@ -17,7 +17,10 @@
 namespace triad {
 
 struct SchedulerOptions {
-  int threads = 1;                                     // compute threads, >= 1
+  int threads = 1;  // compute threads, >= 1
+  // Added to the nice value of compute threads, 0 to 19, so that whoever takes requests in and hands replies out has a
+  // core at once. They get no less of a machine that has nothing else to do.
+  int niceness = 0;
   int64_t max_in_flight_bytes = int64_t{2} << 30;      // queued, listed and running together
   int64_t max_in_flight_requests = 4096;               // likewise
   Duration max_queue_time = std::chrono::seconds(10);  // then RESOURCE_EXHAUSTED
@@ -27,7 +30,7 @@ struct SchedulerOptions {
   // an AVX2 core, and its 4 bytes are read in some 0.2: sharing with more would only make the small wait for each
   // other.
   int64_t max_shared_tokens = 1024;
-  double max_inline_flop = 5e6;        // run by the submitter itself when nothing is in flight
+  double max_inline_flop = 5e6;        // run by the submitter itself when nothing is in flight, or no thread is free
   int64_t max_inline_bytes = 1 << 20;  // likewise; what has no flop may still write much
 };
 
@@ -72,8 +75,9 @@ class Scheduler {
   virtual ~Scheduler() = default;  // as Stop
 
   // Takes ownership of `task` only when it returns an id; Finish will then be called once. Never waits for others.
-  // When nothing is in flight and the task is small (max_inline_*), runs it here and calls Finish before returning,
-  // with id 0: at its deadline it ends between two items, and nobody can cancel it. RESOURCE_EXHAUSTED: a bound is
+  // Runs a small task (max_inline_*) here and calls Finish before returning, with id 0, when nothing is in flight or no
+  // compute thread is free: at its deadline it ends between two items, and nobody can cancel it. Beside others that is
+  // not for low priority, nor for tasks with a share key. RESOURCE_EXHAUSTED: a bound is
   // reached, or what waits would make it late; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has
   // passed already, or would even on an idle server. INVALID_ARGUMENT: the task alone is larger than
   // max_in_flight_bytes.

@@ -119,10 +119,51 @@ TEST(EarlyEndTest, HasACodeForEveryReason) {
   EXPECT_THAT(std::string(queue_time.message()), HasSubstr("max_queue_time (10000 ms)"));
 }
 
+TEST(RunsHereTest, SmallWorkOfAnIdleServerOrBesideThreadsThatAreAllBusy) {
+  const SchedulerOptions options = {.threads = 2, .max_inline_flop = 10, .max_inline_bytes = 100};
+  const TaskCost small = {.tokens = 1, .bytes = 100, .flop = 10};
+  ScheduledTask normal;
+  normal.items = {{.item = 0, .flop = 10}};
+  ScheduledTask low = normal;
+  low.priority = Priority::kLow;
+  ScheduledTask shared = normal;
+  shared.share_key = &options;
+  const ScheduledTask empty;
+  struct Case {
+    const char* name;
+    const ScheduledTask& task;
+    TaskCost cost;
+    PoolLoad pool;
+    bool runs_here;
+  };
+  const PoolLoad idle;
+  const PoolLoad busy = {.tasks = 5, .busy_threads = 2};
+  const Case cases[] = {
+      {"nothing to do", empty, small, {.tasks = 5, .busy_threads = 1}, true},
+      {"idle", normal, small, idle, true},
+      {"idle, low", low, small, idle, true},
+      {"idle, shared", shared, small, idle, true},
+      {"idle, much to do", normal, {.bytes = 100, .flop = 10.5}, idle, false},
+      {"idle, many bytes", normal, {.bytes = 101, .flop = 10}, idle, false},
+      {"idle, slow", normal, {.bytes = 100, .flop = 10, .may_run_inline = false}, idle, false},
+      {"a thread is free", normal, small, {.tasks = 5, .busy_threads = 1}, false},
+      {"another runs on its submitter", normal, small, {.tasks = 1, .busy_threads = 0}, false},
+      {"all busy", normal, small, busy, true},
+      {"all busy, low", low, small, busy, false},
+      {"all busy, shared", shared, small, busy, false},
+      {"all busy, much to do", normal, {.bytes = 100, .flop = 10.5}, busy, false},
+      {"all busy, many bytes", normal, {.bytes = 101, .flop = 10}, busy, false},
+      {"all busy, slow", normal, {.bytes = 100, .flop = 10, .may_run_inline = false}, busy, false},
+  };
+  for (const Case& c : cases) EXPECT_EQ(RunsHere(c.task, c.cost, c.pool, options), c.runs_here) << c.name;
+}
+
 TEST(ValidateTest, NamesTheOptionThatIsOutOfRange) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::pair<SchedulerOptions, const char*> cases[] = {
       {{.threads = 0}, "threads must be >= 1; was 0"},
+      {{.niceness = -1}, "niceness must lie between 0 and 19; was -1"},
+      {{.niceness = 20}, "niceness must lie between 0 and 19; was 20"},
       {{.max_in_flight_bytes = 0}, "max_in_flight_bytes"},
       {{.max_in_flight_requests = -1}, "max_in_flight_requests"},
       {{.max_queue_time = Duration(0)}, "max_queue_time"},

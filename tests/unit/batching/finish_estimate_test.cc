@@ -115,9 +115,17 @@ TEST(FlopBeforeTest, WhatHasBeenTakenGoesBeforeNobody) {
 TEST(EstimateFinishTest, PutsBothTogether) {
   ListBench bench;
   bench.Join({.item_flop = {80}});
-  const FinishEstimate estimate = EstimateFinish(bench.Make({.item_flop = {80, 20}}), bench.list, kTwoThreads);
+  const FinishEstimate estimate = EstimateFinish(bench.Make({.item_flop = {80, 20}}), &bench.list, kTwoThreads);
   EXPECT_EQ(estimate.least, milliseconds(400));
   EXPECT_EQ(estimate.queued, seconds(1));
+}
+
+TEST(EstimateFinishTest, NothingGoesBeforeWhatDoesNotWait) {
+  ListBench bench;
+  bench.Join({.item_flop = {80}});
+  const FinishEstimate estimate = EstimateFinish(bench.Make({.item_flop = {80, 20}}), nullptr, kTwoThreads);
+  EXPECT_EQ(estimate.least, milliseconds(400));
+  EXPECT_EQ(estimate.queued, seconds(0));
 }
 
 }  // namespace

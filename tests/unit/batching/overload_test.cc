@@ -94,7 +94,7 @@ class Simulation {
     const Time deadline = now_ + time;
     spec.due = deadline - AnswerReserve(time);
     ScheduledTask& task = bench_.Make(spec);
-    if (!AdmitInTime(EstimateFinish(task, bench_.list, rate_.pace()), time).status.ok()) {
+    if (!AdmitInTime(EstimateFinish(task, &bench_.list, rate_.pace()), time).status.ok()) {
       ++outcome_.refused;
       return;
     }

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <thread>
@@ -152,7 +154,7 @@ TEST(SchedulerInlineTest, ASmallTaskRunsOnItsSubmitterWhenNothingIsInFlight) {
   EXPECT_EQ(harness.scheduler->load().in_flight_bytes, 0);
 }
 
-TEST(SchedulerInlineTest, ALargeTaskAndOneBesideOthersGoToThePool) {
+TEST(SchedulerInlineTest, ALargeTaskAndOneThatAWorkerIsFreeForGoToThePool) {
   Ending large;
   Ending beside;
   Blocker blocker;
@@ -163,6 +165,78 @@ TEST(SchedulerInlineTest, ALargeTaskAndOneBesideOthersGoToThePool) {
   EXPECT_NE(harness.Submit(MakeFakeTask({.item_flop = {1}}, beside)), 0u);
   EXPECT_EQ(beside.Wait(), Code::kOk);
   blocker.Release();
+}
+
+TEST(SchedulerInlineTest, SmallTasksWaitForNoneWhenAllWorkersAreBusy) {
+  Blocker first;
+  Blocker waiting;
+  Ending low;
+  Ending shared;
+  SchedulerHarness harness({.threads = 1, .max_inline_flop = 10});
+  harness.Submit(first.MakeTask({.item_flop = {20}}));
+  first.AwaitRunning();
+  harness.Submit(waiting.MakeTask({.item_flop = {20}}));
+  const int share_key = 0;
+  EXPECT_NE(harness.Submit(MakeFakeTask({.priority = Priority::kLow}, low)), 0u);
+  EXPECT_NE(harness.Submit(MakeFakeTask({.share_key = &share_key}, shared)), 0u);
+  // Two at once, each with scratch of its own.
+  Blocker here;
+  std::thread submitter([&] { EXPECT_EQ(harness.Submit(here.MakeTask()), 0u); });
+  here.AwaitRunning();
+  Ending beside;
+  EXPECT_EQ(harness.Submit(MakeFakeTask({}, beside)), 0u);
+  EXPECT_EQ(beside.finish_calls(), 1);
+  here.Release();
+  submitter.join();
+  EXPECT_EQ(low.finish_calls() + shared.finish_calls() + waiting.ending().finish_calls(), 0);
+  first.Release();
+  waiting.Release();
+  for (Ending* ending : {&low, &shared, &first.ending(), &waiting.ending()}) EXPECT_EQ(ending->Wait(), Code::kOk);
+}
+
+TEST(SchedulerInlineTest, ASmallTaskIsNotRefusedForWhatItDoesNotWaitFor) {
+  SchedulerHarness harness({.threads = 1, .max_inline_flop = 10});
+  const auto take_a_second = [&harness](int64_t) {
+    harness.clock.Advance(seconds(1));
+    return absl::OkStatus();
+  };
+  Ending paced;
+  harness.Submit(MakeFakeTask({.item_flop = {20}, .run = take_a_second}, paced));
+  EXPECT_EQ(paced.Wait(), Code::kOk);
+  EXPECT_TRUE(harness.scheduler->WaitIdle(kNever));
+  Blocker running;
+  Ending waiting;
+  harness.Submit(running.MakeTask({.item_flop = {20}}));
+  running.AwaitRunning();
+  harness.Submit(MakeFakeTask({.item_flop = {20}}, waiting));  // 1 s, and headroom
+  const Time deadline = harness.clock.Now() + seconds(1);
+  Ending large;
+  std::unique_ptr<Task> task = MakeFakeTask({.deadline = deadline, .item_flop = {20}}, large);
+  EXPECT_EQ(harness.scheduler->Submit(task).status().code(), Code::kResourceExhausted);
+  Ending small;
+  EXPECT_EQ(harness.Submit(MakeFakeTask({.deadline = deadline, .item_flop = {1}}, small)), 0u);
+  EXPECT_EQ(small.Wait(), Code::kOk);
+  running.Release();
+}
+
+TEST(SchedulerWorkerTest, ComputesAsNiceAsAskedAndItsSubmitterDoesNot) {
+  const int mine = getpriority(PRIO_PROCESS, 0);
+  const auto run_niceness = [](SchedulerHarness& harness) {
+    Ending ending;
+    int found = 0;
+    harness.Submit(MakeFakeTask({.run =
+                                     [&found](int64_t) {
+                                       found = getpriority(PRIO_PROCESS, 0);
+                                       return absl::OkStatus();
+                                     }},
+                                ending));
+    EXPECT_EQ(ending.Wait(), Code::kOk);
+    return found;
+  };
+  SchedulerHarness asked({.threads = 1, .niceness = 3, .max_inline_flop = 0});
+  EXPECT_EQ(run_niceness(asked), std::min(mine + 3, 19));
+  SchedulerHarness inline_only({.threads = 1, .niceness = 3, .max_inline_flop = 10});
+  EXPECT_EQ(run_niceness(inline_only), mine);
 }
 
 TEST(SchedulerInlineTest, WhatWritesMuchOrIsSlowForItsFlopGoesToThePool) {
