@@ -168,22 +168,22 @@ TEST(SchedulerInlineTest, ALargeTaskAndOneThatAWorkerIsFreeForGoToThePool) {
 }
 
 TEST(SchedulerInlineTest, SmallTasksWaitForNoneWhenAllWorkersAreBusy) {
+  const int share_key = 0;
   Blocker first;
   Blocker waiting;
   Ending low;
   Ending shared;
+  Blocker here;
+  Ending beside;
   SchedulerHarness harness({.threads = 1, .max_inline_flop = 10});
   harness.Submit(first.MakeTask({.item_flop = {20}}));
   first.AwaitRunning();
   harness.Submit(waiting.MakeTask({.item_flop = {20}}));
-  const int share_key = 0;
   EXPECT_NE(harness.Submit(MakeFakeTask({.priority = Priority::kLow}, low)), 0u);
   EXPECT_NE(harness.Submit(MakeFakeTask({.share_key = &share_key}, shared)), 0u);
   // Two at once, each with scratch of its own.
-  Blocker here;
   std::thread submitter([&] { EXPECT_EQ(harness.Submit(here.MakeTask()), 0u); });
   here.AwaitRunning();
-  Ending beside;
   EXPECT_EQ(harness.Submit(MakeFakeTask({}, beside)), 0u);
   EXPECT_EQ(beside.finish_calls(), 1);
   here.Release();
@@ -195,25 +195,25 @@ TEST(SchedulerInlineTest, SmallTasksWaitForNoneWhenAllWorkersAreBusy) {
 }
 
 TEST(SchedulerInlineTest, ASmallTaskIsNotRefusedForWhatItDoesNotWaitFor) {
+  Ending paced;
+  Blocker running;
+  Ending waiting;
+  Ending large;
+  Ending small;
   SchedulerHarness harness({.threads = 1, .max_inline_flop = 10});
   const auto take_a_second = [&harness](int64_t) {
     harness.clock.Advance(seconds(1));
     return absl::OkStatus();
   };
-  Ending paced;
   harness.Submit(MakeFakeTask({.item_flop = {20}, .run = take_a_second}, paced));
   EXPECT_EQ(paced.Wait(), Code::kOk);
   EXPECT_TRUE(harness.scheduler->WaitIdle(kNever));
-  Blocker running;
-  Ending waiting;
   harness.Submit(running.MakeTask({.item_flop = {20}}));
   running.AwaitRunning();
   harness.Submit(MakeFakeTask({.item_flop = {20}}, waiting));  // 1 s, and headroom
   const Time deadline = harness.clock.Now() + seconds(1);
-  Ending large;
   std::unique_ptr<Task> task = MakeFakeTask({.deadline = deadline, .item_flop = {20}}, large);
   EXPECT_EQ(harness.scheduler->Submit(task).status().code(), Code::kResourceExhausted);
-  Ending small;
   EXPECT_EQ(harness.Submit(MakeFakeTask({.deadline = deadline, .item_flop = {1}}, small)), 0u);
   EXPECT_EQ(small.Wait(), Code::kOk);
   running.Release();
