@@ -30,8 +30,8 @@ class FewRows final : public RowGroup {
   bool IsFinite(const RowSums& sums, int64_t row) const override;
   void FinishRows(bool held, const RowSums& sums, float value_scale) override;
   void Merge(const RowSums& sums, const RowSums& total) const override;
-  // What is fetched while `rows` are multiplied, where heads are together: `rows` but the first, which have been, and
-  // the first of those that come next. Else null: the products read in order, and the hardware fetches.
+  // What is fetched while `rows` are multiplied: `rows` but the first, which have been, and the first of those that
+  // come next. Null for one row of one head: the products read in order, and the hardware fetches.
   FetchList* AheadOf(const SourceRows& rows, const SourceRows& next);
   HeadsTogether HeadsOf(const HeadRows& rows) const;
   // `scores` [rows, score_stride_] are those of `keys`, `next` the values that come next.

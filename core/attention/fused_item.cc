@@ -2,7 +2,8 @@
 //   scores = queries . keys;  modifiers;  weights = 2^((score - block maximum) * factor) and their sums;
 //   output = output * keep + (weights . values) * add: every block is a partial result with a maximum of its own
 // (online softmax; Milakov & Gimelshein 2018, arXiv:1805.02867). Blocks sit at absolute positions and merge in order,
-// and hidden keys add exact zeros, so what a row adds up, and in which order, does not depend on the rows beside it.
+// and hidden keys add exact zeros, so what a row adds up, and in which order, does not depend on the rows beside it
+// (two signs aside: ARCHITECTURE.md, "Kernels").
 #include "core/attention/fused_item.h"
 
 #include <algorithm>

@@ -77,10 +77,9 @@ class Scheduler {
   // Takes ownership of `task` only when it returns an id; Finish will then be called once. Never waits for others.
   // Runs a small task (max_inline_*) here and calls Finish before returning, with id 0, when nothing is in flight or no
   // compute thread is free: at its deadline it ends between two items, and nobody can cancel it. Beside others that is
-  // not for low priority, nor for tasks with a share key. RESOURCE_EXHAUSTED: a bound is
-  // reached, or what waits would make it late; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has
-  // passed already, or would even on an idle server. INVALID_ARGUMENT: the task alone is larger than
-  // max_in_flight_bytes.
+  // not for low priority, nor for tasks with a share key. RESOURCE_EXHAUSTED: a bound is reached, or what waits would
+  // make it late; retry with back-off. UNAVAILABLE: draining. DEADLINE_EXCEEDED: it has passed already, or would even
+  // on an idle server. INVALID_ARGUMENT: the task alone is larger than max_in_flight_bytes.
   virtual absl::StatusOr<TaskId> Submit(std::unique_ptr<Task>& task) = 0;
 
   // Ends a task early with CANCELLED: at once when it is queued, between items when it is running; one that is computed

@@ -40,7 +40,7 @@ STEERING = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"]
 # glibc keeps what is freed: fresh pages cost several times a copy, and ours are reused too.
 # numpy asks for huge pages: ours come on them too.
 MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-               "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+          "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 class Way(NamedTuple):

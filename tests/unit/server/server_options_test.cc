@@ -165,6 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "--max_weights_bytes must be at least 0; was -1234567890123"},
         BadOption{"EndlessFlop", [](ServerOptions& o) { o.max_inline_flop = std::numeric_limits<double>::infinity(); },
                   "--max_inline_flop must be finite and at least 0; was inf"},
+        BadOption{"TooNice", [](ServerOptions& o) { o.compute_niceness = 20; },
+                  "--compute_niceness must lie between 0 and 19; was 20"},
         BadOption{"FlightBelowMessage", [](ServerOptions& o) { o.max_in_flight_bytes = 4096; }, "--max_message_bytes"},
         BadOption{"QuotaBelowMessage", [](ServerOptions& o) { o.grpc_memory_bytes = 4096; }, "--grpc_memory_bytes"},
         BadOption{"NoQueueTime", [](ServerOptions& o) { o.max_queue_time = absl::ZeroDuration(); }, "--max_queue_time"},
