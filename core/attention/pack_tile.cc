@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/dims.h"
 
@@ -102,9 +103,11 @@ void StoreOutputRowOf(const OutputRow& row, std::byte* stored) {
   const F32Vector d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto factor = hn::Set(d, row.factor);
+  const auto nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
   for (int64_t i = 0; i < row.dims; i += lanes) {
-    auto value = hn::Mul(hn::Load(d, row.row + i), factor);
+    auto value = hn::MulAdd(hn::Load(d, row.row + i), factor, hn::Zero(d));  // -0 becomes +0
     if (row.added != nullptr) value = hn::Add(value, hn::Load(d, row.added + i));
+    value = hn::IfThenElse(hn::IsNaN(value), nan, value);
     Elements::Store(value, stored + i * Elements::kBytes, std::min(lanes, row.dims - i));
   }
 }

@@ -81,7 +81,8 @@ ValueTraits SanitizeValues(float* values, int64_t count, float scale);
 // The same for bf16; scale is applied exactly unless it leaves the normal range.
 ValueTraits SanitizeBf16Values(uint16_t* values, int64_t count, float scale);
 
-// stored[i] = row[i] * factor + added[i] (null: nothing), rounded to `dtype` (to nearest even). `stored` has any
+// stored[i] = row[i] * factor + added[i] (null: nothing), rounded to `dtype` (to nearest even). A row of -0 counts as
+// +0, and every NaN is the same one: which they would be may depend on how the row was added up. `stored` has any
 // alignment.
 struct OutputRow {
   const float* row = nullptr;    // aligned, readable up to dims rounded up

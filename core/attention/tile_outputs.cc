@@ -69,7 +69,7 @@ void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
   if (problem_.return_lse) {
     const double lse = saw_keys ? (max + std::log2(sum)) * std::numbers::ln2 : sink;
     StoreFloat(outputs_.lse + sequence_.lse_begin + place.head * problem_.lse_head_stride + place.query,
-               static_cast<float>(lse));
+               std::isnan(lse) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(lse));  // of one sign
   }
   if (problem_.return_weights) FinishWeights(place, finished, scale);
 }
