@@ -65,8 +65,9 @@ struct F32Elements {
   static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
     return LoadUpTo<float>(F32Vector(), address, count);
   }
-  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
-    StoreUpTo<float>(v, F32Vector(), address, count);
+  template <class D>
+  static HWY_INLINE void Store(D d, hn::Vec<D> v, std::byte* address, int64_t count) {
+    StoreUpTo<float>(v, d, address, count);
   }
 };
 
@@ -80,10 +81,11 @@ struct Bf16Elements {
   static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
     return Widen(F32Vector(), LoadUpTo<uint16_t>(hn::Rebind<uint16_t, F32Vector>(), address, count));
   }
-  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
-    const hn::Rebind<uint32_t, F32Vector> d32;
-    const hn::Rebind<int32_t, F32Vector> di32;
-    const hn::Rebind<uint16_t, F32Vector> d16;
+  template <class D>
+  static HWY_INLINE void Store(D, hn::Vec<D> v, std::byte* address, int64_t count) {
+    const hn::Rebind<uint32_t, D> d32;
+    const hn::Rebind<int32_t, D> di32;
+    const hn::Rebind<uint16_t, D> d16;
     const auto bits = hn::BitCast(d32, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
     const auto nearest = hn::ShiftRight<16>(hn::Add(hn::Add(bits, odd), hn::Set(d32, 0x7fff)));
@@ -105,9 +107,10 @@ struct F16Elements {
   static HWY_INLINE F32 Load(const std::byte* address, int64_t count) {
     return Widen(F32Vector(), LoadUpTo<uint16_t>(hn::Rebind<uint16_t, F32Vector>(), address, count));
   }
-  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
-    const hn::Rebind<uint16_t, F32Vector> d16;
-    const hn::Rebind<hwy::float16_t, F32Vector> df16;
+  template <class D>
+  static HWY_INLINE void Store(D, hn::Vec<D> v, std::byte* address, int64_t count) {
+    const hn::Rebind<uint16_t, D> d16;
+    const hn::Rebind<hwy::float16_t, D> df16;
     StoreUpTo<uint16_t>(hn::BitCast(d16, hn::DemoteTo(df16, v)), d16, address, count);
   }
 #else  // Highway's emulation does not promise infinities and rounding
@@ -116,9 +119,10 @@ struct F16Elements {
     for (int64_t i = 0; i < count; ++i) buffer[i] = LoadElement(address + i * kBytes, DType::kF16);
     return hn::Load(F32Vector(), buffer);
   }
-  static HWY_INLINE void Store(F32 v, std::byte* address, int64_t count) {
+  template <class D>
+  static HWY_INLINE void Store(D d, hn::Vec<D> v, std::byte* address, int64_t count) {
     HWY_ALIGN float buffer[kMaxLanes];
-    hn::Store(v, F32Vector(), buffer);
+    hn::Store(v, d, buffer);
     for (int64_t i = 0; i < count; ++i) StoreElement(address + i * kBytes, DType::kF16, buffer[i]);
   }
 #endif

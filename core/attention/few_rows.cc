@@ -139,10 +139,8 @@ bool FewRows::IsFinite(const RowSums& sums, int64_t row) const {
 void FewRows::FinishRows(bool held, const RowSums& sums, float value_scale) {
   for (int64_t row = 0; row < count_; ++row) {
     if (IsHeld(row) != held) continue;
-    rows_.Finish(row, {.max = sums.state.max[row],
-                       .sum = sums.state.sum[row],
-                       .value_scale = value_scale,
-                       .output = sums.output + row * output_dims()});
+    rows_.Finish(row, {.max = sums.state.max[row], .sum = sums.state.sum[row], .value_scale = value_scale},
+                 sums.output + row * output_dims());
   }
 }
 

@@ -110,20 +110,22 @@ void ItemRows::AddNonFiniteValues(int64_t row, KeyRange keys, const float* score
   }
 }
 
-void ItemRows::Finish(int64_t row, const Result& result) {
+OutputPlace ItemRows::Finish(int64_t row, const Result& result) {
   FinishedRow finished{.keys = keys_[row],
                        .max = result.max,
                        .sum = result.sum,
-                       .value_scale = result.value_scale,
                        .factor = scores_.factor(),
-                       .output = result.output,
-                       .non_finite = non_finite_ == nullptr ? nullptr : non_finite_ + row * output_dims_};
+                       .value_scale = result.value_scale};
   if (IsEmpty(finished.keys)) {  // it computed whatever its neighbours needed
     finished.max = kHiddenScore;
     finished.sum = 0;
-    std::fill_n(result.output, output_dims_, 0.0f);
   }
-  outputs_.Finish(row, finished);
+  return outputs_.Finish(row, finished);
+}
+
+void ItemRows::Finish(int64_t row, const Result& result, const float* output) {
+  StoreOutputRow({.sums = output, .added = NonFiniteValuesOf(row), .dims = problem_.v_head_dim}, Finish(row, result),
+                 problem_.dtype);
 }
 
 }  // namespace triad

@@ -47,15 +47,22 @@ class ItemRows {
   // NaN, whatever the weight: this adds up those that `row` sees among `keys`, whose scores lie `stride` apart.
   void AddNonFiniteValues(int64_t row, KeyRange keys, const float* scores, int64_t stride);
   void ForgetNonFiniteValues() { non_finite_ = nullptr; }
+  // What they have added up to, of `row` and those that follow: [rows, v_head_dim rounded up to kPackedStep]; null:
+  // none was met.
+  const float* NonFiniteValuesOf(int64_t row) const {
+    return non_finite_ == nullptr ? nullptr : non_finite_ + row * output_dims_;
+  }
 
-  // Writes everything of `row`. `output` [v_head_dim rounded up to kPackedStep] is overwritten.
+  // What `row` came to over all its keys, whose values were read multiplied by value_scale.
   struct Result {
     float max = 0;
     float sum = 0;
     float value_scale = 1;
-    float* output = nullptr;
   };
-  void Finish(int64_t row, const Result& result);
+  // Writes everything of `row` but its output, the sum of weight * value, and says where that goes.
+  OutputPlace Finish(int64_t row, const Result& result);
+  // Writes everything of `row`: `output` [v_head_dim rounded up to kPackedStep].
+  void Finish(int64_t row, const Result& result, const float* output);
 
  private:
   const AttentionProblem& problem_;

@@ -77,7 +77,8 @@ void AddEntries(const RowModifiers* rows, int64_t first_key, float scale, const 
       }
       for (int64_t k = 0; k < count; k += 4) {
         RowF32 columns[4];
-        LoadColumns([&](int64_t i) HWY_ATTR { return widened[i] + k; }, columns);
+        const auto row = [&](int64_t i) HWY_ATTR { return widened[i] + k; };
+        LoadColumns(d, row, columns);
         float* score = strip.scores + (first + k) * strip.width + lane;
         for (int64_t i = 0; i < std::min<int64_t>(4, count - k); ++i, score += strip.width) {
           hn::Store(PlusBias(d, hn::Load(d, score), scale, columns[i]), d, score);

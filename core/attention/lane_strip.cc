@@ -19,14 +19,14 @@ constexpr int64_t kScoreStride = kFusedKeyBlock + 16;
 }  // namespace
 
 StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scratch) {
-  const int64_t dims = RoundUp(std::max(rows.problem().qk_head_dim, rows.problem().v_head_dim), kPackedStep);
   return {.scores = scratch.Allocate<float>(kFusedKeyBlock * widest),
           .rows_of_scores = rows.problem().return_weights ? scratch.Allocate<float>(widest * kScoreStride) : nullptr,
-          .rows_of_strip = scratch.Allocate<float>(widest * dims),
+          .queries = scratch.Allocate<float>(widest * RoundUp(rows.problem().qk_head_dim, kPackedStep)),
           .first_key = scratch.Allocate<int32_t>(widest),
           .end_key = scratch.Allocate<int32_t>(widest),
           .keep = scratch.Allocate<float>(widest),
-          .add = scratch.Allocate<float>(widest)};
+          .add = scratch.Allocate<float>(widest),
+          .places = scratch.Allocate<OutputPlace>(widest)};
 }
 
 LaneStrip::LaneStrip(ItemRows& rows, const RowStrip& strip, bool bf16_pairs, const StripBuffers& buffers,
@@ -91,12 +91,12 @@ void LaneStrip::PackQueries() {
     return;
   }
   if (bf16_pairs_) {
-    rows_.PackQueries(strip_.begin, width, reinterpret_cast<uint16_t*>(buffers_.rows_of_strip), 2 * query_dims_);
+    rows_.PackQueries(strip_.begin, width, reinterpret_cast<uint16_t*>(buffers_.queries), 2 * query_dims_);
   } else {
-    rows_.PackQueries(strip_.begin, width, buffers_.rows_of_strip, query_dims_);
+    rows_.PackQueries(strip_.begin, width, buffers_.queries, query_dims_);
   }
-  TransposeRows({.rows = buffers_.rows_of_strip, .stride = query_dims_, .count = width, .columns = query_dims_},
-                queries_, width);
+  TransposeRows({.rows = buffers_.queries, .stride = query_dims_, .count = width, .columns = query_dims_}, queries_,
+                width);
 }
 
 StripSums LaneStrip::StripSumsOf(const RowSums& sums) const {
@@ -195,17 +195,20 @@ bool LaneStrip::IsFinite(const RowSums& sums, int64_t row) const {
 }
 
 void LaneStrip::FinishRows(bool held, const RowSums& sums, float value_scale) {
-  float* const rows = buffers_.rows_of_strip;
-  TransposeRows({.rows = sums.output, .stride = strip_.width, .count = output_dims(), .columns = strip_.width}, rows,
-                output_dims());
-  for (int64_t row = strip_.begin; row < end_; ++row) {
-    const int64_t lane = row - strip_.begin;
-    if (IsHeld(lane) != held) continue;
-    rows_.Finish(row, {.max = sums.state.max[lane],
-                       .sum = sums.state.sum[lane],
-                       .value_scale = value_scale,
-                       .output = rows + lane * output_dims()});
+  for (int64_t lane = 0; lane < strip_.width; ++lane) {
+    const int64_t row = strip_.begin + lane;
+    OutputPlace place;
+    if (row < end_ && IsHeld(lane) == held) {
+      place = rows_.Finish(row, {.max = sums.state.max[lane], .sum = sums.state.sum[lane], .value_scale = value_scale});
+    }
+    new (buffers_.places + lane) OutputPlace(place);
   }
+  StoreOutputColumns({.sums = sums.output,
+                      .added = rows_.NonFiniteValuesOf(strip_.begin),
+                      .places = buffers_.places,
+                      .dims = rows_.problem().v_head_dim,
+                      .width = strip_.width},
+                     rows_.problem().dtype);
 }
 
 }  // namespace triad

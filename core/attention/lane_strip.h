@@ -15,11 +15,12 @@ namespace triad {
 struct StripBuffers {
   float* scores = nullptr;          // [kFusedKeyBlock, widest strip]
   float* rows_of_scores = nullptr;  // [widest strip, a block and a line]; null unless weights are asked for
-  float* rows_of_strip = nullptr;   // [widest strip, qk_head_dim or v_head_dim, rounded up to kPackedStep]
+  float* queries = nullptr;         // [widest strip, qk_head_dim rounded up to kPackedStep]: in rows
   int32_t* first_key = nullptr;     // [widest strip]: of a block, what a lane sees
   int32_t* end_key = nullptr;       // [widest strip]: past the last
   float* keep = nullptr;            // [widest strip] each, of LaneState
   float* add = nullptr;
+  OutputPlace* places = nullptr;  // [widest strip]
 };
 StripBuffers StripBuffersFor(const ItemRows& rows, int64_t widest, Scratch& scratch);
 

@@ -45,10 +45,8 @@ absl::Status OneDnnItem::Run() {
   }
   if (!done.ok()) return done.status();
   for (int64_t row = 0; row < rows_.count(); ++row) {
-    rows_.Finish(row, {.max = total_.max[row],
-                       .sum = total_.sum[row],
-                       .value_scale = value_scale,
-                       .output = output_ + row * operands_.v_dims()});
+    rows_.Finish(row, {.max = total_.max[row], .sum = total_.sum[row], .value_scale = value_scale},
+                 output_ + row * operands_.v_dims());
   }
   return absl::OkStatus();
 }

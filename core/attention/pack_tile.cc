@@ -72,6 +72,7 @@ void PackBf16Pairs(const SourceRows& rows, uint32_t* packed) {
 }
 
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
+  const RowLanes d;
   // Where each row lies is found once: the rows of a strip are few and short.
   for (int64_t first = 0; first < from.count; first += kRowsAtOnce) {
     const float* rows[kRowsAtOnce];
@@ -79,9 +80,10 @@ void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t trans
     float* HWY_RESTRICT to = transposed + first;
     for (int64_t i = 0; i < from.columns; i += 4, to += 4 * transposed_stride) {
       RowF32 columns[4];
-      LoadColumns([&](int64_t r) HWY_ATTR { return rows[r] + i; }, columns);
+      LoadColumns(
+          d, [&](int64_t r) HWY_ATTR { return rows[r] + i; }, columns);
 #pragma GCC unroll 4
-      for (int64_t c = 0; c < 4; ++c) hn::StoreU(columns[c], RowLanes(), to + c * transposed_stride);
+      for (int64_t c = 0; c < 4; ++c) hn::StoreU(columns[c], d, to + c * transposed_stride);
     }
   }
 }
@@ -98,22 +100,49 @@ uint32_t LargestMagnitudeBits(const float* HWY_RESTRICT values, int64_t count) {
   return static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(di32, largest)));
 }
 
-template <class Elements>
-void StoreOutputRowOf(const OutputRow& row, std::byte* stored) {
-  const F32Vector d;
+// Stores what `sums` of dims [dim, dim + lanes) become.
+template <class Elements, class D>
+HWY_INLINE void StoreOutputs(D d, hn::Vec<D> sums, const float* added, int64_t dim, int64_t dims, OutputPlace place) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto factor = hn::Set(d, row.factor);
-  const auto nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
-  for (int64_t i = 0; i < row.dims; i += lanes) {
-    auto value = hn::MulAdd(hn::Load(d, row.row + i), factor, hn::Zero(d));  // -0 becomes +0
-    if (row.added != nullptr) value = hn::Add(value, hn::Load(d, row.added + i));
-    value = hn::IfThenElse(hn::IsNaN(value), nan, value);
-    Elements::Store(value, stored + i * Elements::kBytes, std::min(lanes, row.dims - i));
-  }
+  auto output = hn::MulAdd(sums, hn::Set(d, place.factor), hn::Zero(d));  // -0 becomes +0
+  if (place.factor == 0) output = hn::Zero(d);
+  if (added != nullptr) output = hn::Add(output, hn::Load(d, added + dim));
+  output = hn::IfThenElse(hn::IsNaN(output), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), output);
+  Elements::Store(d, output, place.stored + dim * Elements::kBytes, std::min(lanes, dims - dim));
 }
 
-void StoreOutputRow(const OutputRow& row, DType dtype, std::byte* stored) {
-  WithElements(dtype, [&](auto elements) HWY_ATTR { StoreOutputRowOf<decltype(elements)>(row, stored); });
+void StoreOutputRow(const OutputRow& row, OutputPlace place, DType dtype) {
+  WithElements(dtype, [row, place](auto elements) HWY_ATTR {  // copies, which no store changes
+    const F32Vector d;
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t dim = 0; dim < row.dims; dim += lanes) {
+      StoreOutputs<decltype(elements)>(d, hn::Load(d, row.sums + dim), row.added, dim, row.dims, place);
+    }
+  });
+}
+
+void StoreOutputColumns(const OutputColumns& columns, DType dtype) {
+  WithElements(dtype, [columns](auto elements) HWY_ATTR {
+    const F32Vector d;
+    const int64_t stride = columns.width;
+    for (int64_t column = 0; column < columns.width; column += 4) {
+      const OutputPlace* places = columns.places + column;
+      const float* added[4] = {};
+      for (int r = 0; columns.added != nullptr && r < 4; ++r) {
+        added[r] = columns.added + (column + r) * RoundUp(columns.dims, kPackedStep);
+      }
+      for (int64_t dim = 0; dim < columns.dims; dim += static_cast<int64_t>(hn::Lanes(d))) {
+        const auto sums_of = [&](int64_t i) HWY_ATTR { return columns.sums + (dim + i) * stride + column; };
+        F32 rows[4];
+        LoadColumns(d, sums_of, rows);
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; ++r) {
+          if (places[r].stored == nullptr) continue;
+          StoreOutputs<decltype(elements)>(d, rows[r], added[r], dim, columns.dims, places[r]);
+        }
+      }
+    }
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -132,6 +161,7 @@ HWY_EXPORT(PackBf16Pairs);
 HWY_EXPORT(TransposeRows);
 HWY_EXPORT(LargestMagnitudeBits);
 HWY_EXPORT(StoreOutputRow);
+HWY_EXPORT(StoreOutputColumns);
 
 void PackRows(const SourceRows& rows, float* packed) { HWY_DYNAMIC_DISPATCH(PackRows)(rows, packed); }
 
@@ -141,8 +171,12 @@ void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t trans
   HWY_DYNAMIC_DISPATCH(TransposeRows)(from, transposed, transposed_stride);
 }
 
-void StoreOutputRow(const OutputRow& row, DType dtype, std::byte* stored) {
-  HWY_DYNAMIC_DISPATCH(StoreOutputRow)(row, dtype, stored);
+void StoreOutputRow(const OutputRow& row, OutputPlace place, DType dtype) {
+  HWY_DYNAMIC_DISPATCH(StoreOutputRow)(row, place, dtype);
+}
+
+void StoreOutputColumns(const OutputColumns& columns, DType dtype) {
+  HWY_DYNAMIC_DISPATCH(StoreOutputColumns)(columns, dtype);
 }
 
 void PackBf16Rows(const SourceRows& rows, uint16_t* packed) {

@@ -42,7 +42,8 @@ template <>
 struct KeyColumns<F32Elements> {
   static constexpr int64_t kDims = 4;
   static HWY_INLINE void Load(const std::byte* const* keys, int64_t dim, RowF32 (&columns)[kDims]) {
-    LoadColumns([&](int64_t key) HWY_ATTR { return reinterpret_cast<const float*>(keys[key]) + dim; }, columns);
+    const auto row = [&](int64_t key) HWY_ATTR { return reinterpret_cast<const float*>(keys[key]) + dim; };
+    LoadColumns(RowLanes(), row, columns);
   }
 };
 

@@ -6,7 +6,6 @@
 #include <limits>
 #include <numbers>
 
-#include "core/attention/pack_tile.h"
 #include "core/attention/score_modifiers.h"
 #include "core/attention/score_tile.h"
 
@@ -42,7 +41,7 @@ void TileOutputs::KeepScores(int64_t row, int64_t key, const float* scores, int6
   std::memcpy(reinterpret_cast<std::byte*>(kept), scores, static_cast<size_t>(count) * sizeof(float));
 }
 
-void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
+OutputPlace TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
   const RowPlace place = PlaceOfRow(problem_, item_, row);
   const bool is_padding = place.query >= sequence_.query_length;
   const float sink = problem_.sinks.empty() || is_padding ? kHiddenScore : problem_.sinks[place.head];
@@ -59,19 +58,14 @@ void TileOutputs::Finish(int64_t row, const FinishedRow& finished) {
     keys_share = saw_keys ? std::exp2(keys_max - max) : 0;
     sum = sum * keys_share + std::exp2(sink_log2 - max);
   }
-  const float scale = saw_keys ? static_cast<float>(keys_share / sum) : 0;
-
-  StoreOutputRow({.row = finished.output,
-                  .added = finished.non_finite,
-                  .dims = problem_.v_head_dim,
-                  .factor = scale / finished.value_scale},
-                 problem_.dtype, OutputOf(place));
   if (problem_.return_lse) {
     const double lse = saw_keys ? (max + std::log2(sum)) * std::numbers::ln2 : sink;
     StoreFloat(outputs_.lse + sequence_.lse_begin + place.head * problem_.lse_head_stride + place.query,
                std::isnan(lse) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(lse));  // of one sign
   }
-  if (problem_.return_weights) FinishWeights(place, finished, scale);
+  const double scale = saw_keys ? keys_share / sum : 0;
+  if (problem_.return_weights) FinishWeights(place, finished, static_cast<float>(scale));
+  return {.stored = OutputOf(place), .factor = static_cast<float>(scale / finished.value_scale)};
 }
 
 void TileOutputs::FinishWeights(RowPlace place, const FinishedRow& finished, float scale) {

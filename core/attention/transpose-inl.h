@@ -21,23 +21,30 @@ using RowLanes = hn::CappedTag<float, 8>;
 using RowF32 = hn::Vec<RowLanes>;
 constexpr int64_t kRowsAtOnce = hn::MaxLanes(RowLanes());
 
-// columns[i] holds element i, of 4, of each of kRowsAtOnce rows; row(r) is where those of row r lie. 8 shuffles, and 4
-// inserts for 8 rows.
-template <class RowAt>
-HWY_INLINE void LoadColumns(const RowAt& row, RowF32 (&columns)[4]) {
-  const RowLanes d;
+#if HWY_TARGET != HWY_SCALAR
+// Rows r, r + 4, r + 8, ...: 4 elements of each, a row in each 128 bits of the vector.
+template <class D, class RowAt>
+HWY_INLINE hn::Vec<D> LoadEveryFourth(D d, const RowAt& row, int64_t r) {
+  constexpr int64_t kLanes = hn::MaxLanes(D());
+  if constexpr (kLanes <= 4) {
+    return hn::LoadU(d, row(r));
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, LoadEveryFourth(half, row, r + kLanes / 2), LoadEveryFourth(half, row, r));
+  }
+}
+#endif
+
+// columns[i] holds element i, of 4, of as many rows as D has lanes; row(r) is where those of row r lie. 8 shuffles, and
+// an insert for each row from the fifth on.
+template <class D, class RowAt>
+HWY_INLINE void LoadColumns(D d, const RowAt& row, hn::Vec<D> (&columns)[4]) {
 #if HWY_TARGET == HWY_SCALAR
   for (int i = 0; i < 4; ++i) columns[i] = hn::Load(d, row(0) + i);
 #else
-#if HWY_MAX_BYTES >= 32
-  const hn::Half<RowLanes> half;
-  const auto load = [&](int r)
-                        HWY_ATTR { return hn::Combine(d, hn::LoadU(half, row(r + 4)), hn::LoadU(half, row(r))); };
-#else
-  const auto load = [&](int r) HWY_ATTR { return hn::LoadU(d, row(r)); };
-#endif
-  const hn::Repartition<uint64_t, RowLanes> pairs;
-  const auto row0 = load(0), row1 = load(1), row2 = load(2), row3 = load(3);
+  const hn::Repartition<uint64_t, D> pairs;
+  const auto row0 = LoadEveryFourth(d, row, 0), row1 = LoadEveryFourth(d, row, 1);
+  const auto row2 = LoadEveryFourth(d, row, 2), row3 = LoadEveryFourth(d, row, 3);
   const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
   const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
   const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));

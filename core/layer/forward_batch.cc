@@ -269,15 +269,15 @@ void ForwardBatch::Impl::Store(const ProjectionWork& work, const TileRows& tile,
       const int64_t pairs = layer_.rotary()->pairs();
       Turn(block, destination, turns.cosines + r * pairs, turns.sines + r * pairs, row);
     }
-    const OutputRow stored{.row = row, .added = is_turned ? nullptr : bias, .dims = block.width};
+    const OutputRow output{.sums = row, .added = is_turned ? nullptr : bias, .dims = block.width};
     if (destination.activations != nullptr) {
       const int64_t element = (tile.first + r) * destination.stride + block.begin;
-      StoreOutputRow(stored, layer_.spec().compute, destination.activations + element * element_bytes());
+      StoreOutputRow(output, {.stored = destination.activations + element * element_bytes()}, layer_.spec().compute);
       continue;
     }
     const RowSegment& segment = input_.SegmentOf(tile.first + r);
     const int64_t element = (tile.first + r - segment.first) * layer_.spec().output_dim + block.begin;
-    StoreOutputRow(stored, segment.dtype, segment.reply + element * ByteSize(segment.dtype));
+    StoreOutputRow(output, {.stored = segment.reply + element * ByteSize(segment.dtype)}, segment.dtype);
   }
 }
 

@@ -116,7 +116,7 @@ void ReplyPadding::FillOutput(const Item& item, std::byte* output, Scratch& scra
   const int64_t row_bytes = RowsOf(Field::kOutput).row_bytes;
   auto* const filled = scratch.Allocate<std::byte>(row_bytes);
   if (bias != nullptr) {
-    StoreOutputRow({.row = bias, .dims = layer_.spec().output_dim}, dtype_, filled);
+    StoreOutputRow({.sums = bias, .dims = layer_.spec().output_dim}, {.stored = filled}, dtype_);
   } else {
     std::memset(filled, 0, static_cast<size_t>(row_bytes));
   }

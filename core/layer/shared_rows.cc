@@ -30,7 +30,7 @@ void PackRounded(const SourceRows& rows, const Projection& projection, Scratch& 
     PackRows(source, row);
     std::byte* operand = packed + r * projection.operand_row_bytes();
     const bool keeps = projection.operand_dtype() == DType::kBf16;
-    StoreOutputRow({.row = row, .dims = stride}, DType::kBf16, keeps ? operand : rounded);
+    StoreOutputRow({.sums = row, .dims = stride}, {.stored = keeps ? operand : rounded}, DType::kBf16);
     if (keeps) continue;
     PackRows({.data = rounded, .count = 1, .dtype = DType::kBf16, .dims = stride}, reinterpret_cast<float*>(operand));
   }
