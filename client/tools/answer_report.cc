@@ -51,18 +51,19 @@ Answer ReadAnswer(const client::ForwardResponse& response, const AnswerFlags& fl
   return {.parts = ReadParts(response, flags), .timings = response.timings, .layer_version = response.version};
 }
 
-absl::Status CheckOutputPaths(const AnswerFlags& flags) {
-  std::set<std::string> seen;
-  for (const std::string& path : {flags.output, flags.lse, flags.weights}) {
-    if (path.empty() || IsSafetensors(path)) continue;
-    if (!absl::EndsWith(path, ".npy")) {
-      return absl::InvalidArgumentError(absl::StrCat("answers go to .npy or .safetensors files; was ", path));
+absl::Status CheckOutputPaths(const AnswerFlags& flags, const std::vector<NamedFile>& inputs) {
+  std::vector<NamedFile> outputs;
+  std::set<std::string> collections;
+  for (const NamedFile& file :
+       {NamedFile{"--output", flags.output}, {"--lse", flags.lse}, {"--weights", flags.weights}}) {
+    if (file.path.empty()) continue;
+    if (!IsSafetensors(file.path) && !absl::EndsWith(file.path, ".npy")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.flag, " takes a .npy or a .safetensors file; was ", file.path));
     }
-    if (!seen.insert(path).second) {
-      return absl::InvalidArgumentError(absl::StrCat("a .npy file holds one tensor, ", path, " was named for two"));
-    }
+    if (!IsSafetensors(file.path) || collections.insert(file.path).second) outputs.push_back(file);
   }
-  return absl::OkStatus();
+  return CheckOutputs(outputs, inputs);
 }
 
 absl::Status WriteAnswer(const Answer& answer) {

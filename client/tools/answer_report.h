@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/tools/answer_flags.h"
+#include "client/tools/output_files.h"
 #include "triad/attend.h"
 #include "triad/forward.h"
 
@@ -31,8 +32,9 @@ struct Answer {
 Answer ReadAnswer(const client::AttendResponse& response, const AnswerFlags& flags);
 Answer ReadAnswer(const client::ForwardResponse& response, const AnswerFlags& flags);
 
-// INVALID_ARGUMENT when a file to write is neither .npy nor .safetensors, or when two parts would go to one .npy file.
-absl::Status CheckOutputPaths(const AnswerFlags& flags);
+// INVALID_ARGUMENT when a file to write is neither .npy nor .safetensors; else as CheckOutputs (output_files.h), except
+// that parts may share a .safetensors file whose path they spell alike. `inputs` are the command's other files.
+absl::Status CheckOutputPaths(const AnswerFlags& flags, const std::vector<NamedFile>& inputs);
 
 // Writes the parts that have a path; those of one .safetensors file under their names. Errors name the path.
 absl::Status WriteAnswer(const Answer& answer);

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/tools/answer_flags.h"
 #include "client/tools/connection_flags.h"
+#include "client/tools/output_files.h"
 #include "core/tensor/dtype.h"
 #include "triad/attend.h"
 
@@ -29,6 +31,11 @@ struct AttendFlags {
   std::string bias;
 
   AnswerFlags answer;
+
+  std::vector<NamedFile> inputs() const {
+    return {{"--input", input}, {"--query", query}, {"--key", key},
+            {"--value", value}, {"--keep", keep},   {"--bias", bias}};
+  }
 };
 
 // Adds every flag to `command`. `flags` outlives the parse.

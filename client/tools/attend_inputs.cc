@@ -2,9 +2,22 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
 #include "client/tools/tensor_inputs.h"
 
 namespace triad::tools {
+namespace {
+
+// Here and not beside the flags: a collection may bring the slopes.
+absl::Status CheckAlignment(const client::AttendRequest& request) {
+  const bool matters = request.causal || request.window || request.alibi || !request.alibi_slopes.empty();
+  if (matters || request.alignment == client::Alignment::kUnspecified) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--alignment needs --causal, --window-left, --window-right, --alibi or slopes for it: without them it does not "
+      "matter where queries stand");
+}
+
+}  // namespace
 
 absl::StatusOr<AttendInputs> AttendInputs::Load(const AttendFlags& flags) {
   AttendInputs inputs(flags);
@@ -21,6 +34,7 @@ absl::StatusOr<AttendInputs> AttendInputs::Load(const AttendFlags& flags) {
   if (status.ok()) status = tensors.FillOptional("bias", flags.bias, request.bias);
   if (status.ok()) status = tensors.FillList("alibi_slopes", request.alibi_slopes);
   if (status.ok()) status = tensors.FillList("sinks", request.sinks);
+  if (status.ok()) status = CheckAlignment(request);
   if (!status.ok()) return status;
   return inputs;
 }

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/tools/answer_flags.h"
 #include "client/tools/connection_flags.h"
+#include "client/tools/output_files.h"
 #include "core/tensor/dtype.h"
 #include "triad/forward.h"
 
@@ -27,6 +29,10 @@ struct ForwardFlags {
   std::string bias;
 
   AnswerFlags answer;
+
+  std::vector<NamedFile> inputs() const {
+    return {{"--input", input}, {"--context", context}, {"--keep", keep}, {"--bias", bias}};
+  }
 };
 
 // Adds every flag to `command`. `flags` outlives the parse.

@@ -27,7 +27,8 @@ int RunTensorCall(const Flags& flags, const World& world, Call call) {
   };
 
   progress->Enter("reading tensors");
-  if (const absl::Status status = CheckOutputPaths(flags.answer); !status.ok()) return fail(status, kExitUsage);
+  if (const absl::Status status = CheckOutputPaths(flags.answer, flags.inputs()); !status.ok())
+    return fail(status, kExitUsage);
   const auto inputs = Inputs::Load(flags);
   if (!inputs.ok()) return fail(inputs.status(), kExitUsage);
   const auto connection = world.connect(flags.connection.client_options());

@@ -123,6 +123,19 @@ absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_vi
   return absl::OkStatus();
 }
 
+absl::Status CheckWritable(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return absl::ErrnoToStatus(EISDIR, path);
+    // Not opened: the reader of a pipe would take the close for the end.
+    return access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, path);
+  }
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0 && errno == EEXIST) return absl::OkStatus();  // a link to what is not there yet
+  if (file.get() < 0 || unlink(path.c_str()) != 0) return absl::ErrnoToStatus(errno, path);
+  return absl::OkStatus();
+}
+
 absl::Status NamePath(const absl::Status& status, const std::string& path) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }

@@ -59,6 +59,10 @@ class FileCopy {
 // then be incomplete.
 absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_view> pieces);
 
+// What WriteFile would answer before it has written anything, as far as it can be told. Changes nothing: what is at
+// `path` stays as it is, and what is not there is created and removed again.
+absl::Status CheckWritable(const std::string& path);
+
 // `status` with "path: " before its message.
 absl::Status NamePath(const absl::Status& status, const std::string& path);
 

@@ -69,6 +69,10 @@ absl::Status Bench::AskLayer() {
   if (!layer.ok()) return layer.status();
   w.model_dim = layer->model_dim;
   w.context_dim = layer->requires_context ? layer->context_dim : 0;
+  if (config_.draw.kv_len && w.context_dim == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--kv-len is for a layer that takes a context; ", w.layer, " takes none: leave it out"));
+  }
   return absl::OkStatus();
 }
 

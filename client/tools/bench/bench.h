@@ -31,7 +31,7 @@ class Bench {
  public:
   // `config` has passed CheckConfig. Asks every target what it is and, for a Forward, how wide its layer is. Retries
   // are off: a refusal is to be counted. Errors are those calls'; OUT_OF_RANGE: more requests are to be in flight on a
-  // stream than the server reads.
+  // stream than the server reads; INVALID_ARGUMENT: lengths of a context for a layer that takes none.
   static absl::StatusOr<std::unique_ptr<Bench>> Create(BenchConfig config, const Connect& connect, Clock& clock);
 
   // All runs, one after another. Blocks. A `stop` ends the run that is going on, cancels what it has in flight, and

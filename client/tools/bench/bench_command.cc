@@ -13,6 +13,7 @@
 #include "client/tools/bench/bench_flags.h"
 #include "client/tools/bench/bench_report.h"
 #include "client/tools/json_output.h"
+#include "client/tools/output_files.h"
 #include "client/tools/progress.h"
 #include "core/base/clock.h"
 #include "core/tensor/file_bytes.h"
@@ -44,6 +45,10 @@ int RunBench(const BenchFlags& flags, const World& world) {
   const std::string targets = absl::StrJoin(flags.config.targets, ",");
   const auto config = ToConfig(flags);
   if (!config.ok()) return PrintError(config.status(), targets, kExitUsage, world);
+  const absl::Status writable =
+      CheckOutputs({{"--record", config->record_path}, {"--csv", flags.csv}, {"--html", flags.html}},
+                   /*inputs=*/{{"--trace", flags.trace}});
+  if (!writable.ok()) return PrintError(writable, targets, kExitUsage, world);
   const auto report = MakeRuns(*config, world);
   if (!report.ok()) return PrintError(report.status(), targets, ExitCodeOf(report.status()), world);
   absl::Status status = Verdict(*report);

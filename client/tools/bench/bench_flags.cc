@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "client/tools/flag_rules.h"
 #include "client/tools/option_kinds.h"
 
 namespace triad::tools {
@@ -56,45 +57,47 @@ void AddServerFlags(CLI::App& command, BenchFlags& flags) {
       ->group(group);
 }
 
-// Those that a trace brings itself.
-std::vector<CLI::Option*> AddWorkloadFlags(CLI::App& command, BenchFlags& flags) {
+void AddWorkloadFlags(CLI::App& command, BenchFlags& flags) {
   const std::string group = "Workload";
   Workload& w = flags.config.workload;
   RequestDraw& draw = flags.config.draw;
   const std::string lengths = ": N, uniform:LOW:HIGH or zipf:LOW:HIGH[:EXPONENT]";
-  const std::vector<CLI::Option*> options = {
-      command.add_option("--layer", w.layer, "Send Forward requests for this hosted layer, instead of Attend"),
-      command.add_option("--layer-version", w.layer_version, "Its version; default: the highest that is loaded"),
-      command.add_option("--tokens", flags.tokens, "Queries, and keys, of each sequence" + lengths)
-          ->capture_default_str(),
-      command.add_option("--kv-len", flags.kv_len, "Keys, where they are not as many as the queries" + lengths),
-      command.add_option("--batch", w.batch, "Sequences of a request")->capture_default_str(),
-      command.add_option("--heads", w.heads, "Query heads")->capture_default_str(),
-      command.add_option("--kv-heads", flags.kv_heads, "Key and value heads; default: as many as query heads"),
-      command.add_option("--head-dim", w.qk_head_dim, "Width of queries and keys")->capture_default_str(),
-      command.add_option("--v-head-dim", flags.v_head_dim, "Width of values; default: that of keys"),
-      AddChoice<DType>(command, "--dtype", w.dtype,
-                       {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}}, "Type of what is sent")
-          ->default_str("f32"),
-      command.add_flag("--causal", w.causal, "Hide keys after a query's position, the last query at the last key"),
-      command.add_option("--keep", w.keep, "Send a keep mask that leaves this share visible; 1: none")
-          ->capture_default_str(),
-      command.add_option("--seed", draw.seed, "Of lengths, contents and Poisson arrivals")->capture_default_str(),
-  };
-  for (CLI::Option* option : options) option->group(group);
-  return options;
+  for (CLI::Option* option : {
+           command.add_option("--layer", w.layer, "Send Forward requests for this hosted layer, instead of Attend"),
+           command.add_option("--layer-version", w.layer_version, "Its version; default: the highest that is loaded"),
+           command.add_option("--tokens", flags.tokens, "Queries, and keys, of each sequence" + lengths)
+               ->capture_default_str(),
+           command.add_option("--kv-len", flags.kv_len, "Keys, where they are not as many as the queries" + lengths),
+           command.add_option("--batch", w.batch, "Sequences of a request")->capture_default_str(),
+           command.add_option("--heads", w.heads, "Query heads")->capture_default_str(),
+           command.add_option("--kv-heads", flags.kv_heads, "Key and value heads; default: as many as query heads"),
+           command.add_option("--head-dim", w.qk_head_dim, "Width of queries and keys")->capture_default_str(),
+           command.add_option("--v-head-dim", flags.v_head_dim, "Width of values; default: that of keys"),
+           AddChoice<DType>(command, "--dtype", w.dtype,
+                            {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
+                            "Type of what is sent")
+               ->default_str("f32"),
+           command.add_flag("--causal", w.causal, "Hide keys after a query's position, the last query at the last key"),
+           command.add_option("--keep", w.keep, "Send a keep mask that leaves this share visible; 1: none")
+               ->capture_default_str(),
+           command.add_option("--seed", draw.seed, "Of lengths, contents and Poisson arrivals")->capture_default_str(),
+       }) {
+    option->group(group);
+  }
 }
 
-void AddLoadFlags(CLI::App& command, BenchFlags& flags, const std::vector<CLI::Option*>& workload) {
+void AddLoadFlags(CLI::App& command, BenchFlags& flags) {
   const std::string group = "Load";
   BenchConfig& c = flags.config;
-  CLI::Option* concurrency = command.add_option(
-      "--concurrency", flags.concurrency, "Closed loop: requests kept in flight, N or LOW:HIGH:STEP (a run each)");
-  CLI::Option* rate = command.add_option("--rate", flags.rate,
-                                         "Open loop: requests/s, R or LOW:HIGH:STEP (a run each), or one run of "
-                                         "ramp:FROM:TO or step:LOW:HIGH:STEP");
-  concurrency->excludes(rate)->group(group);
-  rate->group(group);
+  command
+      .add_option("--concurrency", flags.concurrency,
+                  "Closed loop: requests kept in flight, N or LOW:HIGH:STEP (a run each)")
+      ->group(group);
+  command
+      .add_option("--rate", flags.rate,
+                  "Open loop: requests/s, R or LOW:HIGH:STEP (a run each), or one run of ramp:FROM:TO or "
+                  "step:LOW:HIGH:STEP")
+      ->group(group);
   AddChoice<Spacing>(command, "--arrivals", c.spacing,
                      {{"constant", Spacing::kConstant}, {"poisson", Spacing::kPoisson}}, "How an open loop's follow")
       ->default_str("constant")
@@ -105,11 +108,12 @@ void AddLoadFlags(CLI::App& command, BenchFlags& flags, const std::vector<CLI::O
   command.add_option("--max-in-flight", c.max_in_flight, "Open loop: a request that is due with so many is dropped")
       ->capture_default_str()
       ->group(group);
-  CLI::Option* trace = command.add_option("--trace", flags.trace,
-                                          "Send the requests that --record wrote, when they were due then; with "
-                                          "--concurrency or --rate, as those say");
-  trace->type_name("FILE")->group(group);
-  for (CLI::Option* option : workload) trace->excludes(option);
+  command
+      .add_option("--trace", flags.trace,
+                  "Send the requests that --record wrote, when they were due then; with --concurrency or --rate, as "
+                  "those say")
+      ->type_name("FILE")
+      ->group(group);
   command.add_option("--record", c.record_path, "Write the requests of the run, to be sent again by --trace")
       ->type_name("FILE")
       ->group(group);
@@ -159,9 +163,9 @@ absl::Status ReadWorkload(const BenchFlags& flags, BenchConfig& config) {
 absl::StatusOr<std::vector<LoadLevel>> ReadLevels(const BenchFlags& flags) {
   if (!flags.rate.empty()) return ParseRate(flags.rate, flags.config.duration);
   if (!flags.concurrency.empty()) return ParseConcurrency(flags.concurrency);
-  if (!flags.trace.empty()) return std::vector<LoadLevel>{{.label = "as recorded"}};
   constexpr double kFirstRate = 100;  // doubled until it is too much
   if (flags.config.find_max) return std::vector<LoadLevel>{ConstantRate(kFirstRate, flags.config.duration)};
+  if (!flags.trace.empty()) return std::vector<LoadLevel>{{.label = "as recorded"}};
   return ParseConcurrency("1");
 }
 
@@ -169,8 +173,44 @@ absl::StatusOr<std::vector<LoadLevel>> ReadLevels(const BenchFlags& flags) {
 
 void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
   AddServerFlags(command, flags);
-  AddLoadFlags(command, flags, AddWorkloadFlags(command, flags));
+  AddWorkloadFlags(command, flags);
+  AddLoadFlags(command, flags);
   AddJudgementFlags(command, flags);
+  AddFlagRules(command, BenchFlagRules());
+}
+
+std::vector<FlagRule> BenchFlagRules() {
+  return {
+      // Of every run.
+      {.flags = {"--target", "--connections", "--stream", "--timeout", "--rate", "--warmup", "--trace", "--record",
+                 "--slo", "--find-max", "--check", "--json", "--csv", "--html"}},
+      {.flags = {"--layer", "--layer-version", "--tokens", "--kv-len", "--batch", "--heads", "--kv-heads", "--head-dim",
+                 "--v-head-dim", "--dtype", "--causal", "--keep", "--seed"},
+       .excludes = {"--trace"},
+       .why = "a trace brings its own requests"},
+      {.flags = {"--heads", "--kv-heads", "--head-dim", "--v-head-dim", "--causal"},
+       .excludes = {"--layer"},
+       .why = "a layer has its own, and this is of Attend requests"},
+      {.flags = {"--layer-version"}, .needs = {"--layer"}, .why = "Attend requests have no layer"},
+      {.flags = {"--concurrency"},
+       .excludes = {"--rate", "--find-max"},
+       .why = "a run is a closed loop or an open one"},
+      {.flags = {"--arrivals"},
+       .needs = {"--rate", "--find-max"},
+       .why = "a closed loop sends when an answer comes, and a trace when it says"},
+      {.flags = {"--max-in-flight", "--late-after"},
+       .needs = {"--rate", "--find-max", "--trace"},
+       .excludes = {"--concurrency"},
+       .why = "in a closed loop no request is ever due before it is sent"},
+      {.flags = {"--duration"},
+       .when = "--trace",
+       .needs = {"--concurrency", "--rate", "--find-max"},
+       .why = "by itself the trace says when its requests are due, the last one too"},
+      {.flags = {"--requests"},
+       .excludes = {"--find-max"},
+       .why = "a run that ends before its --duration does not show that a rate can be kept up"},
+      {.flags = {"--find-max-precision"}, .needs = {"--find-max"}, .why = "only a search ends at a precision"},
+  };
 }
 
 absl::StatusOr<BenchConfig> ToConfig(const BenchFlags& flags) {

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/tools/bench/bench_config.h"
+#include "client/tools/flag_rules.h"
 
 namespace CLI {
 class App;
@@ -31,8 +33,11 @@ struct BenchFlags {
   std::string html;
 };
 
-// Adds every flag to `command`. `flags` outlives the parse.
+// Adds every flag, and BenchFlagRules, to `command`. `flags` outlives the parse.
 void AddBenchFlags(CLI::App& command, BenchFlags& flags);
+
+// Which flags go with which. Every flag is in one of the rules, if only in that of those which fit every run.
+std::vector<FlagRule> BenchFlagRules();
 
 // What the flags ask for, read and checked. INVALID_ARGUMENT names flag, rule and value; a trace file's errors are
 // ReadTrace's.

@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/tools/flag_rules.h"
 #include "client/tools/import/checkpoint.h"
 #include "client/tools/import/plan_layer.h"
 #include "client/tools/import/write_layer.h"
@@ -138,8 +139,8 @@ void AddImportCommand(CLI::App& layers, const World& world, int& exit_code) {
   command->add_option("--to", flags->layer_dir, "The server's --layer_dir; layers become <to>/<name>/<layer>/<version>")
       ->required();
   command->add_option("--name", flags->name, "What the layers are called [the checkpoint folder's name]");
-  CLI::Option* one = command->add_option("--layer", flags->layer, "Import this layer only, counted from 0");
-  command->add_flag("--all", flags->all, "Import every layer [the default]")->excludes(one);
+  command->add_option("--layer", flags->layer, "Import this layer only, counted from 0");
+  command->add_flag("--all", flags->all, "Import every layer [the default]");
   command->add_option("--version", flags->version, "Version that the layers get [1]")
       ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
   command->add_option("--compute", flags->compute, "What the server computes projections in [f32]")
@@ -147,6 +148,8 @@ void AddImportCommand(CLI::App& layers, const World& world, int& exit_code) {
   command->add_flag("--force", flags->force, "Replace versions that are there");
   command->add_flag("--list", flags->list, "Only say what would be written");
   command->add_flag("--json", flags->json, "Print JSON");
+  AddFlagRules(*command, {{.flags = {"--all"}, .excludes = {"--layer"}, .why = "it is one layer or every one"},
+                          {.flags = {"--force"}, .excludes = {"--list"}, .why = "--list replaces nothing"}});
   command->callback([flags, &world, &exit_code] { exit_code = RunImport(*flags, world); });
 }
 

@@ -73,5 +73,22 @@ TEST(FileCopyTest, NamesWhatIsNoFile) {
   EXPECT_THAT(std::string(FileCopy::Read(::testing::TempDir(), 1).status().message()), HasSubstr("not a regular file"));
 }
 
+TEST(CheckWritableTest, SaysWhatWritingWouldAndChangesNothing) {
+  const std::string fresh = TempPath("fresh");
+  EXPECT_TRUE(CheckWritable(fresh).ok());
+  EXPECT_NE(access(fresh.c_str(), F_OK), 0) << "left nothing behind";
+  ASSERT_TRUE(WriteFile(fresh, {"content"}).ok());
+  EXPECT_TRUE(CheckWritable(fresh).ok());
+  EXPECT_EQ(Text(*FileCopy::Read(fresh, 100)), "content");
+  EXPECT_TRUE(CheckWritable("/dev/null").ok());
+
+  for (const std::string& path :
+       {TempPath("no/folder"), fresh + "/below a file", ::testing::TempDir(), std::string()}) {
+    const absl::Status status = CheckWritable(path);
+    EXPECT_FALSE(status.ok()) << path;
+    EXPECT_EQ(status, WriteFile(path, {"content"})) << path;
+  }
+}
+
 }  // namespace
 }  // namespace triad

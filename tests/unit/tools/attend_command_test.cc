@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -112,6 +113,21 @@ TEST(AttendCommandTest, EveryOptionHasAFlag) {
   EXPECT_EQ(request.keep->dtype, client::DataType::kBool);
 }
 
+TEST(AttendCommandTest, AnAlignmentOfNothingIsRefused) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run(AttendWith({"--alignment", "top_left"})), kExitUsage);
+  EXPECT_THAT(tool.err.str(),
+              HasSubstr("--alignment needs --causal, --window-left, --window-right, --alibi or slopes"));
+  EXPECT_TRUE(tool.connection->requests.empty());
+
+  const Tensor slopes = Counting(DType::kF32, {2});
+  ASSERT_TRUE(WriteSafetensors(TempPath("slopes.safetensors"), {{"alibi_slopes", slopes.view()}}).ok());
+  ToolRun with_slopes;
+  EXPECT_EQ(with_slopes.Run(AttendWith({"--alignment", "top_left", "--input", TempPath("slopes.safetensors")})),
+            kExitOk)
+      << with_slopes.err.str();
+}
+
 TEST(AttendCommandTest, ConvertsToTheTypeAskedFor) {
   ToolRun tool;
   EXPECT_EQ(tool.Run(AttendWith({"--dtype", "bf16"})), kExitOk) << tool.err.str();
@@ -192,13 +208,19 @@ TEST(AttendCommandTest, PutsTheWholeAnswerIntoOneSafetensorsFile) {
 }
 
 TEST(AttendCommandTest, RefusesPlacesItCannotWriteBeforeItSends) {
-  for (const std::vector<std::string>& more : {std::vector<std::string>{"--output", "out.txt"},
-                                               std::vector<std::string>{"--output", "a.npy", "--lse", "a.npy"}}) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--output", "out.txt"}, "--output takes a .npy or a .safetensors file; was out.txt"},
+      {{"--output", "a.npy", "--lse", "./a.npy"}, "--lse would overwrite the file of --output, a.npy"},
+      {{"--output", TempPath("key.npy")}, "--output would overwrite the file of --key"},
+      {{"--weights", TempPath("none/w.npy")}, "--weights cannot be written"},
+  };
+  for (const auto& [more, message] : cases) {
     ToolRun tool;
     EXPECT_EQ(tool.Run(AttendWith(more)), kExitUsage);
-    EXPECT_THAT(tool.err.str(), HasSubstr("npy"));
+    EXPECT_THAT(tool.err.str(), HasSubstr(message));
     EXPECT_TRUE(tool.connection->requests.empty());
   }
+  EXPECT_TRUE(ReadNpy(TempPath("key.npy")).ok()) << "it is as it was";
 }
 
 TEST(AttendCommandTest, PrintsShapesStatisticsAndTimes) {

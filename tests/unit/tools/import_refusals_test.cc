@@ -145,5 +145,13 @@ TEST_F(ImportRefusalsTest, WritesNoLayerWhenOneIsNotUnderstood) {
   EXPECT_EQ(Import({"--layer", "0"}), kExitOk) << err_;
 }
 
+TEST_F(ImportRefusalsTest, FlagsThatCannotBothHaveAnEffectAreRefused) {
+  config_ = BertConfig();
+  AddBertLayer("bert.encoder.layer.0.");
+  Save();
+  EXPECT_THAT(Refusal({"--list", "--force"}), HasSubstr("--force does not go with --list"));
+  EXPECT_THAT(Refusal({"--layer", "0", "--all"}), HasSubstr("--all does not go with --layer"));
+}
+
 }  // namespace
 }  // namespace triad::tools

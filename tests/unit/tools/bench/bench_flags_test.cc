@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ namespace triad::tools {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 absl::StatusOr<BenchConfig> Parse(std::vector<std::string> arguments) {
@@ -85,6 +87,93 @@ TEST(BenchFlagsTest, ASearchBeginsSomewhere) {
   EXPECT_EQ(config->slo->limit, Duration(milliseconds(20)));
 }
 
+// A search takes the requests of a trace, and times of its own.
+TEST(BenchFlagsTest, ASearchMayTakeTheRequestsOfATrace) {
+  const std::string path = TempPath("search.trace");
+  std::ofstream(path) << R"({"triad_trace":1,"workload":{"kind":"attend"}})"
+                      << "\n{\"tokens\":5}\n";
+  const auto config = Parse({"--trace", path, "--find-max", "--slo", "p99=20ms", "--duration", "2s"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->levels[0].stages[0].length, Duration(std::chrono::seconds(2)));
+}
+
+// -- Which flags go with which ---------------------------------------------------------------------------------------
+
+TEST(BenchFlagRulesTest, EveryFlagIsInOneOfThem) {
+  CLI::App app;
+  BenchFlags flags;
+  AddBenchFlags(app, flags);
+  std::set<std::string> named;
+  for (const FlagRule& rule : BenchFlagRules()) named.insert(rule.flags.begin(), rule.flags.end());
+  for (const CLI::Option* option : app.get_options()) {
+    if (option == app.get_help_ptr()) continue;
+    EXPECT_EQ(named.count(option->get_name()), 1u) << option->get_name();
+  }
+}
+
+// `flag` with a value that it takes.
+std::vector<std::string> WithValue(const std::string& flag) {
+  for (const char* value : {"1", "1s", "f16", "poisson"}) {
+    CLI::App app;
+    BenchFlags flags;
+    AddBenchFlags(app, flags);
+    CLI::Option* option = app.get_option(flag);
+    if (option->get_items_expected_max() == 0) return {flag};
+    try {
+      option->add_result(value)->run_callback();
+      return {flag, value};
+    } catch (const CLI::ParseError&) {  // of another kind
+    }
+  }
+  ADD_FAILURE() << "no value for " << flag;
+  return {};
+}
+
+// That a command line of `given` and `flag` is refused in words about `flag` and `other`, and nothing sent.
+void ExpectRefused(const std::string& flag, const std::string& other, const std::vector<std::string>& given) {
+  std::vector<std::string> line = {"bench"};
+  for (const std::string& each : given) {
+    if (each.empty()) continue;
+    const std::vector<std::string> words = WithValue(each);
+    line.insert(line.end(), words.begin(), words.end());
+  }
+  const std::vector<std::string> words = WithValue(flag);
+  line.insert(line.end(), words.begin(), words.end());
+  ToolRun tool;
+  EXPECT_EQ(tool.Run(line), kExitUsage) << ::testing::PrintToString(line);
+  EXPECT_THAT(tool.err.str(), AllOf(HasSubstr(flag), HasSubstr(other))) << ::testing::PrintToString(line);
+  EXPECT_FALSE(tool.target.has_value()) << "nothing was sent";
+}
+
+TEST(BenchFlagRulesTest, AFlagWithoutEffectIsRefusedAndTheOthersNamed) {
+  for (const FlagRule& rule : BenchFlagRules()) {
+    for (const std::string& flag : rule.flags) {
+      for (const std::string& excluded : rule.excludes) ExpectRefused(flag, excluded, {rule.when, excluded});
+      if (!rule.needs.empty()) ExpectRefused(flag, rule.needs[0], {rule.when});
+    }
+  }
+}
+
+TEST(BenchFlagRulesTest, WhatFitsIsTaken) {
+  for (const std::vector<std::string>& line : {
+           std::vector<std::string>{"--rate", "5", "--arrivals", "poisson", "--max-in-flight", "3", "--late-after",
+                                    "1s"},
+           {"--find-max", "--slo", "p99=1s", "--arrivals", "poisson", "--max-in-flight", "3", "--find-max-precision",
+            "1"},
+           {"--layer", "demo", "--layer-version", "3", "--dtype", "bf16", "--keep", "0.5", "--kv-len", "9"},
+           {"--requests", "9", "--duration", "5s", "--concurrency", "3"},
+           {"--layer", "demo", "--causal=false"},
+       }) {
+    EXPECT_TRUE(Parse(line).ok()) << ::testing::PrintToString(line);
+  }
+}
+
+TEST(BenchCommandTest, LengthsOfAContextForALayerThatTakesNoneAreRefused) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"bench", "--layer", "demo", "--kv-len", "9"}), kExitUsage);
+  EXPECT_THAT(tool.err.str(), HasSubstr("--kv-len is for a layer that takes a context; demo takes none"));
+}
+
 TEST(BenchCommandTest, WhatMakesNoSenseIsAUsageErrorAndSendsNothing) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> lines = {
       {{"--concurrency", "0"}, "--concurrency must be"},
@@ -97,11 +186,14 @@ TEST(BenchCommandTest, WhatMakesNoSenseIsAUsageErrorAndSendsNothing) {
       {{"--timeout", "0s"}, "--timeout"},
       {{"--slo", "20ms"}, "--slo must be"},
       {{"--find-max"}, "--find-max needs an --slo"},
-      {{"--find-max", "--slo", "p99=1ms", "--concurrency", "4"}, "--find-max begins at one constant --rate"},
       {{"--find-max", "--slo", "p99=1ms", "--rate", "ramp:1:9"}, "--find-max begins at one constant --rate"},
       {{"--record", "r", "--concurrency", "1:3:1"}, "--record writes one run"},
       {{"--connections", "0"}, "--connections must be >= 1"},
       {{"--trace", "absent.trace"}, "absent.trace: cannot be read"},
+      {{"--csv", "none/at/all.csv"}, "--csv cannot be written: none/at/all.csv"},
+      {{"--html", ::testing::TempDir()}, "--html cannot be written"},
+      {{"--record", "none/r.trace"}, "--record cannot be written"},
+      {{"--csv", "report", "--html", "./report"}, "--html would overwrite the file of --csv"},
       {{"--trace", "absent.trace", "--heads", "4"}, "--heads"},
   };
   for (auto [line, message] : lines) {
