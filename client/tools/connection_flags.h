@@ -28,7 +28,4 @@ struct ConnectionFlags {
 // Adds --target, --timeout and --json to `command`. `flags` outlives the parse.
 void AddConnectionFlags(CLI::App& command, ConnectionFlags& flags);
 
-// Reads a duration such as "30s", "1m30s" or "inf"; what is not one, or not positive, is a CLI::ValidationError.
-void ParseTimeout(const std::string& text, absl::Duration& timeout);
-
 }  // namespace triad::tools

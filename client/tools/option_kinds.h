@@ -1,12 +1,15 @@
 // Kinds of options that CLI11 has no single call for.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/tensor/dtype.h"
 #include "triad/attend.h"
 
@@ -29,10 +32,39 @@ CLI::Option* AddChoice(CLI::App& command, const std::string& name, T& target,
   return command.add_option_function<std::string>(name, assign, description)->check(CLI::IsMember(words));
 }
 
-// An option that takes numbers separated by commas.
+// An option that takes values separated by commas.
 template <class T>
 CLI::Option* AddList(CLI::App& command, const std::string& name, T& target, const std::string& description) {
-  return command.add_option(name, target, description)->delimiter(',')->allow_extra_args(false);
+  // CLI11's own "any number" would print as values separated by spaces.
+  constexpr int kMostItems = CLI::detail::expected_max_vector_size - 1;
+  CLI::Option* option = command.add_option(name, target, description);
+  option->delimiter(',')->expected(1, kMostItems)->allow_extra_args(false);
+  return option->type_name(absl::StrCat(option->get_type_name(), ",..."));
+}
+
+// An option that takes a time such as 500ms, of at least `least` and at most `most`.
+inline CLI::Option* AddTime(CLI::App& command, const std::string& name, absl::Duration least, absl::Duration most,
+                            std::function<void(absl::Duration)> assign, const std::string& description) {
+  const auto parse = [name, least, most, assign = std::move(assign)](const std::string& text) {
+    absl::Duration time;
+    if (!absl::ParseDuration(text, &time) || time < least || time > most) {
+      const bool is_bounded = most < absl::InfiniteDuration();
+      throw CLI::ValidationError(
+          name, absl::StrCat("must be a duration such as 500ms, 1m30s", is_bounded ? "" : " or inf", ", at least ",
+                             absl::FormatDuration(least), "; was ", text));
+    }
+    assign(time);
+  };
+  return command.add_option_function<std::string>(name, parse, description)->type_name("DURATION");
+}
+
+// --timeout.
+inline CLI::Option* AddTimeout(CLI::App& command, absl::Duration& timeout, const std::string& description) {
+  constexpr absl::Duration kLeast = absl::Milliseconds(1);  // what gRPC's timers count: less may pass unnoticed
+  return AddTime(
+             command, "--timeout", kLeast, absl::InfiniteDuration(),
+             [&timeout](absl::Duration time) { timeout = time; }, description)
+      ->default_str(absl::FormatDuration(timeout));
 }
 
 // An option that takes the name of a file to read. Empty: not given.
@@ -43,11 +75,12 @@ inline CLI::Option* AddFile(CLI::App& command, const std::string& name, std::str
 
 // --dtype: what `tensors` are converted to.
 inline CLI::Option* AddDtype(CLI::App& command, std::optional<DType>& dtype, const std::string& tensors) {
-  return AddChoice<std::optional<DType>>(
-      command, "--dtype", dtype, {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
-      "Convert " + tensors +
-          " to this before sending, from doubles and integers too; bf16 also takes two-byte void .npy files (as "
-          "ml_dtypes writes them) for bfloat16");
+  return AddChoice<std::optional<DType>>(command, "--dtype", dtype,
+                                         {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
+                                         "Convert " + tensors +
+                                             " to this before sending, from doubles and integers too (a bias of those "
+                                             "becomes f32); bf16 also takes two-byte "
+                                             "void .npy files (as ml_dtypes writes them) for bfloat16");
 }
 
 // --priority.

@@ -13,10 +13,12 @@
 namespace triad::tools {
 namespace {
 
-// `tensor` in another type, rounded to nearest. INVALID_ARGUMENT for booleans, and when a finite value would become
+// The only tensor of booleans; all others are numbers.
+constexpr absl::string_view kMask = "keep";
+
+// `tensor`, of numbers, in another type, rounded to nearest. INVALID_ARGUMENT when a finite value would become
 // infinite.
 absl::StatusOr<Tensor> Convert(const TensorView& tensor, DType dtype) {
-  if (!IsFloat(tensor.dtype) || !IsFloat(dtype)) return absl::InvalidArgumentError("BOOL cannot be converted");
   absl::StatusOr<Tensor> converted = Tensor::Zeros(dtype, tensor.shape);
   if (!converted.ok()) return converted;
   for (int64_t i = 0; i < converted->element_count(); ++i) {
@@ -57,6 +59,29 @@ client::TensorView TensorInputs::ToRequest(const Found& found) {
   return view;
 }
 
+absl::Status TensorInputs::WrongType(const std::string& name, bool is_npy, absl::string_view what) const {
+  absl::string_view accepted = name == kMask ? "BOOL" : "F32, BF16 and F16";  // of a collection
+  if (is_npy && name == kMask) {
+    accepted = "booleans, or bytes (uint8)";
+  } else if (is_npy && dtype_) {
+    accepted = "float32 and float16, and with --dtype doubles and integers";
+  } else if (is_npy) {
+    accepted =
+        "float32 and float16; --dtype f32 converts doubles and integers, --dtype bf16 takes two-byte void for bfloat16";
+  }
+  return absl::InvalidArgumentError(absl::StrCat(what, "; ", name, " takes ", accepted));
+}
+
+absl::StatusOr<std::optional<TensorInputs::Found>> TensorInputs::FindTyped(const std::string& name,
+                                                                           const std::string& path) {
+  absl::StatusOr<std::optional<Found>> found = Find(name, path);
+  const bool is_npy = !path.empty();
+  if (absl::IsUnimplemented(found.status())) return WrongType(name, is_npy, found.status().message());
+  if (!found.ok() || !*found || IsFloat((*found)->view.dtype) == (name != kMask)) return found;
+  return WrongType(name, is_npy,
+                   absl::StrCat(is_npy ? path : name, ": is of type ", triad::Name((*found)->view.dtype)));
+}
+
 absl::StatusOr<std::optional<TensorInputs::Found>> TensorInputs::Find(const std::string& name,
                                                                       const std::string& path) {
   if (path.empty()) {
@@ -70,14 +95,10 @@ absl::StatusOr<std::optional<TensorInputs::Found>> TensorInputs::Find(const std:
                                                    " as --input, with a tensor named ", name, " in it"));
   }
   absl::StatusOr<Tensor> tensor = ReadNpy(path, {.accept_void_as_bf16 = dtype_ == DType::kBf16,
-                                                 .accept_uint8_as_bool = name == "keep",
-                                                 .convert_to_f32 = dtype_.has_value() && name != "keep"});
-  if (tensor.ok()) return Own(*std::move(tensor));
-  if (!absl::IsUnimplemented(tensor.status()) || dtype_ || name == "keep") return tensor.status();
-  return absl::InvalidArgumentError(
-      absl::StrCat(tensor.status().message(),
-                   "; --dtype f32 converts doubles and integers, --dtype bf16 takes two-byte "
-                   "void for bfloat16"));
+                                                 .accept_uint8_as_bool = name == kMask,
+                                                 .convert_to_f32 = dtype_.has_value() && name != kMask});
+  if (!tensor.ok()) return tensor.status();
+  return Own(*std::move(tensor));
 }
 
 absl::StatusOr<TensorInputs::Found> TensorInputs::Converted(const std::string& name, const Found& tensor) {
@@ -100,7 +121,7 @@ absl::Status TensorInputs::Fill(const std::string& name, const std::string& path
 
 absl::Status TensorInputs::FillFloats(const std::string& name, const std::string& path,
                                       std::optional<client::TensorView>& target) {
-  const absl::StatusOr<std::optional<Found>> found = Find(name, path);
+  const absl::StatusOr<std::optional<Found>> found = FindTyped(name, path);
   if (!found.ok() || !*found) return found.status();
   const absl::StatusOr<Found> converted = Converted(name, **found);
   if (converted.ok()) target = ToRequest(*converted);
@@ -109,7 +130,7 @@ absl::Status TensorInputs::FillFloats(const std::string& name, const std::string
 
 absl::Status TensorInputs::FillOptional(const std::string& name, const std::string& path,
                                         std::optional<client::TensorView>& target) {
-  const absl::StatusOr<std::optional<Found>> found = Find(name, path);
+  const absl::StatusOr<std::optional<Found>> found = FindTyped(name, path);
   if (found.ok() && *found) target = ToRequest(**found);
   return found.status();
 }

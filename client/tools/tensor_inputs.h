@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/safetensors_file.h"
 #include "core/tensor/tensor.h"
@@ -32,7 +33,7 @@ class TensorInputs {
   absl::Status Fill(const std::string& name, const std::string& path, client::TensorView& target);
   // Converted, and left unset where there is none.
   absl::Status FillFloats(const std::string& name, const std::string& path, std::optional<client::TensorView>& target);
-  // Of any type (keep and bias), and left unset where there is none.
+  // Not converted (keep and bias), and left unset where there is none.
   absl::Status FillOptional(const std::string& name, const std::string& path,
                             std::optional<client::TensorView>& target);
   // A list of numbers: rank 1 in the collection, unless flags gave `values`.
@@ -47,7 +48,11 @@ class TensorInputs {
   static Found Own(Tensor tensor);
   static client::TensorView ToRequest(const Found& found);
 
-  // nullopt when neither file has the tensor.
+  // `what` is wrong, and what the tensor `name` may be.
+  absl::Status WrongType(const std::string& name, bool is_npy, absl::string_view what) const;
+  // As Find; also INVALID_ARGUMENT: numbers where booleans belong, or the other way round.
+  absl::StatusOr<std::optional<Found>> FindTyped(const std::string& name, const std::string& path);
+  // nullopt when neither file has the tensor. UNIMPLEMENTED: it is of a type that is not read.
   absl::StatusOr<std::optional<Found>> Find(const std::string& name, const std::string& path);
   // `tensor`, converted where that is asked for and needed.
   absl::StatusOr<Found> Converted(const std::string& name, const Found& tensor);

@@ -57,14 +57,17 @@ std::string UnknownSubcommand(const CLI::App& app, const std::vector<std::string
   return "";
 }
 
+// An empty value is a variable of a script that was not set, and not a wish for the default.
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    option->check([](const std::string& value) { return value.empty() ? "must not be empty" : ""; });
+  }
+  for (CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) RefuseEmptyValues(*command);
+}
+
 }  // namespace
 
-int RunTriad(std::vector<std::string> arguments, const World& world) {
-  int exit_code = kExitOk;
-  CLI::App app("Multi-head attention from a Triad server.", "triad");
-  app.set_version_flag("--version", "triad " TRIAD_CLIENT_VERSION);
-  app.require_subcommand(1);
-  app.footer(kFooter);
+void AddCommands(CLI::App& app, const World& world, int& exit_code) {
   AddAttendCommand(app, world, exit_code);
   AddForwardCommand(app, world, exit_code);
   AddImportCommand(AddLayersCommand(app, world, exit_code), world, exit_code);
@@ -72,6 +75,16 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   AddHealthCommand(app, world, exit_code);
   AddInfoCommand(app, world, exit_code);
   AddCompletionCommand(app, world);
+  RefuseEmptyValues(app);
+}
+
+int RunTriad(std::vector<std::string> arguments, const World& world) {
+  int exit_code = kExitOk;
+  CLI::App app("Multi-head attention from a Triad server.", "triad");
+  app.set_version_flag("--version", "triad " TRIAD_CLIENT_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  AddCommands(app, world, exit_code);
 
   if (const std::string unknown = UnknownSubcommand(app, arguments); !unknown.empty()) {
     world.err << "triad: " << unknown << "\n";

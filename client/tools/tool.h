@@ -13,6 +13,10 @@
 #include "triad/connection.h"
 #include "triad/options.h"
 
+namespace CLI {
+class App;
+}
+
 namespace triad::tools {
 
 // Exit codes, part of the tool's contract.
@@ -29,6 +33,10 @@ struct World {
   // Once called, an interrupt (Ctrl-C) requests a stop of what it returned and no longer ends the process. Null: never.
   std::function<std::stop_token()> catch_interrupt = nullptr;
 };
+
+// Adds every command to `app`; parsing a command line that names one runs it and sets `exit_code`. `world` and
+// `exit_code` outlive `app`.
+void AddCommands(CLI::App& app, const World& world, int& exit_code);
 
 // Runs `triad` with the command line `arguments`, the program's name not among them. Returns the exit code.
 int RunTriad(std::vector<std::string> arguments, const World& world);

@@ -62,7 +62,7 @@ absl::StatusOr<Element> ParseDescr(absl::string_view descr, const NpyReadOptions
   }
   for (absl::string_view convertible : {"f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"}) {
     if (type != convertible) continue;
-    if (!options.convert_to_f32) return refuse("would have to be converted to float32");
+    if (!options.convert_to_f32) return refuse("would have to be converted");
     element.convert = true;
     return element;
   }

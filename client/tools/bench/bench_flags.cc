@@ -5,33 +5,19 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/tools/flag_rules.h"
 #include "client/tools/option_kinds.h"
 
 namespace triad::tools {
 namespace {
 
-// An option that takes a time such as 500ms; `least` is the shortest that is allowed.
-template <class Assign>
-CLI::Option* AddTime(CLI::App& command, const std::string& name, absl::Duration least, Assign assign,
-                     const std::string& description) {
-  const auto parse = [name, least, assign](const std::string& text) {
-    absl::Duration time;
-    constexpr absl::Duration kLongest = absl::Hours(24 * 365);
-    if (!absl::ParseDuration(text, &time) || time < least || time > kLongest) {
-      throw CLI::ValidationError(name, absl::StrCat("must be a duration such as 500ms or 1m30s, at least ",
-                                                    absl::FormatDuration(least), "; was ", text));
-    }
-    assign(time);
-  };
-  return command.add_option_function<std::string>(name, parse, description)->type_name("DURATION");
-}
-
-CLI::Option* AddTime(CLI::App& command, const std::string& name, absl::Duration least, Duration& target,
-                     const std::string& description) {
+// A time of at least `least`.
+CLI::Option* AddDuration(CLI::App& command, const std::string& name, absl::Duration least, Duration& target,
+                         const std::string& description) {
+  constexpr absl::Duration kMost = absl::Hours(24 * 365);
   return AddTime(
-             command, name, least, [&target](absl::Duration time) { target = absl::ToChronoNanoseconds(time); },
+             command, name, least, kMost, [&target](absl::Duration time) { target = absl::ToChronoNanoseconds(time); },
              description)
       ->default_str(absl::FormatDuration(absl::FromChrono(target)));
 }
@@ -39,22 +25,16 @@ CLI::Option* AddTime(CLI::App& command, const std::string& name, absl::Duration 
 void AddServerFlags(CLI::App& command, BenchFlags& flags) {
   const std::string group = "Servers";
   BenchConfig& c = flags.config;
-  command
-      .add_option("--target", c.targets,
-                  "Servers: host:port, unix:path, or another gRPC target. In an open loop requests take "
-                  "turns, in a closed one those in flight are shared out")
+  AddList(command, "--target", c.targets,
+          "Servers: host:port, unix:path, or another gRPC target. In an open loop requests take turns, in a closed one "
+          "those in flight are shared out")
       ->envname("TRIAD_TARGET")
-      ->delimiter(',')
-      ->capture_default_str()
+      ->default_str(absl::StrJoin(c.targets, ","))
       ->group(group);
   command.add_option("--connections", c.connections, "Connections to each target")->capture_default_str()->group(group);
   command.add_flag("--stream", c.stream, "Send items of streams, one for each connection, instead of unary calls")
       ->group(group);
-  AddTime(
-      command, "--timeout", absl::Nanoseconds(1), [&c](absl::Duration time) { c.timeout = time; },
-      "Time for each request; there are no retries")
-      ->default_str(absl::FormatDuration(c.timeout))
-      ->group(group);
+  AddTimeout(command, c.timeout, "Time for each request; there are no retries")->group(group);
 }
 
 void AddWorkloadFlags(CLI::App& command, BenchFlags& flags) {
@@ -102,8 +82,8 @@ void AddLoadFlags(CLI::App& command, BenchFlags& flags) {
                      {{"constant", Spacing::kConstant}, {"poisson", Spacing::kPoisson}}, "How an open loop's follow")
       ->default_str("constant")
       ->group(group);
-  AddTime(command, "--duration", absl::Milliseconds(1), c.duration, "How long each run sends")->group(group);
-  AddTime(command, "--warmup", absl::ZeroDuration(), c.warmup, "Sent before, and not measured")->group(group);
+  AddDuration(command, "--duration", absl::Milliseconds(1), c.duration, "How long each run sends")->group(group);
+  AddDuration(command, "--warmup", absl::ZeroDuration(), c.warmup, "Sent before, and not measured")->group(group);
   command.add_option("--requests", c.max_requests, "Most requests of a run")->group(group);
   command.add_option("--max-in-flight", c.max_in_flight, "Open loop: a request that is due with so many is dropped")
       ->capture_default_str()
@@ -129,8 +109,8 @@ void AddJudgementFlags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--find-max-precision", c.find_max_precision, "The search ends at this relative gap")
       ->capture_default_str()
       ->group(group);
-  AddTime(command, "--late-after", absl::ZeroDuration(), c.late_after,
-          "A request that is sent so long past due is late; more than 1 % of them fail the run")
+  AddDuration(command, "--late-after", absl::ZeroDuration(), c.late_after,
+              "A request that is sent so long past due is late; more than 1 % of them fail the run")
       ->group(group);
   command.add_option("--check", c.check, "Answers of each run that are checked")->capture_default_str()->group(group);
   command.add_flag("--json", flags.json, "Print for machines")->group(group);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/tensor/file_bytes.h"
 #include "core/tensor/npy_file.h"
 #include "core/tensor/safetensors_file.h"
 #include "gmock/gmock.h"
@@ -136,6 +137,44 @@ TEST(AttendCommandTest, ConvertsToTheTypeAskedFor) {
   uint16_t last = 0;
   std::memcpy(&last, tool.connection->sent_query.data() + 30, sizeof(last));
   EXPECT_EQ(last, F32ToBf16(15));
+}
+
+// A .npy file of `descr`, of one element of `bytes`.
+std::string WriteElement(const std::string& name, const std::string& descr, int bytes) {
+  std::string header = absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (1, 1, 1, 1), }\n");
+  const std::string length = {static_cast<char>(header.size()), 0};
+  const std::string path = TempPath(name);
+  EXPECT_TRUE(WriteFile(path, {"\x93NUMPY\x01", std::string(1, '\0'), length, header, std::string(bytes, '\0')}).ok());
+  return path;
+}
+
+TEST(AttendCommandTest, ATensorOfTheWrongTypeIsToldWhatItsInputTakes) {
+  const std::string mask = "; keep takes booleans, or bytes (uint8)\n";
+  const std::string numbers =
+      " takes float32 and float16; --dtype f32 converts doubles and integers, --dtype bf16 takes";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--keep", WriteElement("keep.i8.npy", "<i8", 8)}, "'<i8' would have to be converted" + mask},
+      {{"--keep", WriteElement("keep.f4.npy", "<f4", 4)}, "keep.f4.npy: is of type FLOAT32" + mask},
+      {{"--keep", WriteElement("keep.c8.npy", "<c8", 8), "--dtype", "f32"}, "'<c8' is not supported" + mask},
+      {{"--bias", WriteElement("bias.f8.npy", "<f8", 8)}, "'<f8' would have to be converted; bias" + numbers},
+      {{"--bias", WriteElement("bias.b1.npy", "|b1", 1)}, "bias.b1.npy: is of type BOOL; bias" + numbers},
+      {{"--bias", WriteElement("bias.c8.npy", "<c8", 8), "--dtype", "f32"},
+       "'<c8' is not supported; bias takes float32 and float16, and with --dtype doubles and integers\n"},
+  };
+  for (const auto& [more, message] : cases) {
+    ToolRun tool;
+    EXPECT_EQ(tool.Run(AttendWith(more)), kExitUsage);
+    EXPECT_THAT(tool.err.str(), HasSubstr(message));
+    EXPECT_TRUE(tool.connection->requests.empty());
+  }
+  const Tensor numbers_as_mask = Counting(DType::kF32, {1, 1, 1, 2});
+  ASSERT_TRUE(WriteSafetensors(TempPath("mask.safetensors"), {{"keep", numbers_as_mask.view()}}).ok());
+  ToolRun collection;
+  EXPECT_EQ(collection.Run(AttendWith({"--input", TempPath("mask.safetensors")})), kExitUsage);
+  EXPECT_THAT(collection.err.str(), HasSubstr("keep: is of type FLOAT32; keep takes BOOL\n"));
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"attend", "--query", WriteElement("query.i8.npy", "<i8", 8)}), kExitUsage);
+  EXPECT_THAT(tool.err.str(), HasSubstr("'<i8' would have to be converted; query" + numbers));
 }
 
 TEST(AttendCommandTest, RefusesAConversionThatWouldMakeInfinities) {

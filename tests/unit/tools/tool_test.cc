@@ -2,8 +2,10 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
@@ -33,6 +35,8 @@ TEST(ToolTest, ACommandLineThatMakesNoSenseIsAUsageErrorAndSendsNothing) {
       {"health", "--verbose"},
       {"info", "--timeout", "soon"},
       {"info", "--timeout", "-1s"},
+      {"info", "--timeout", "1us"},
+      {"bench", "--timeout", "999us"},
       {"attend", "--layout", "heads"},
       {"attend", "--scale", "big"},
       {"completion"},
@@ -43,6 +47,59 @@ TEST(ToolTest, ACommandLineThatMakesNoSenseIsAUsageErrorAndSendsNothing) {
     EXPECT_EQ(tool.Run(line), kExitUsage) << ::testing::PrintToString(line);
     EXPECT_NE(tool.err.str(), "");
     EXPECT_FALSE(tool.target.has_value());
+  }
+}
+
+// A command line, and the option that it gives as "".
+using EmptyValue = std::pair<std::vector<std::string>, std::string>;
+
+// Adds one for each option of the commands of `app` that takes a value.
+void CollectEmptyValues(const CLI::App& app, const std::vector<std::string>& path, std::vector<EmptyValue>& lines) {
+  for (const CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) {
+    std::vector<std::string> below = path;
+    below.push_back(command->get_name());
+    CollectEmptyValues(*command, below, lines);
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() == 0) continue;
+      std::vector<std::string> line = below;
+      if (!option->get_positional()) line.push_back(option->get_name());
+      line.emplace_back();
+      lines.emplace_back(std::move(line), option->get_name());
+    }
+  }
+}
+
+// Above all where the default means something else: --rate="$RATE" with no RATE would be a closed loop.
+TEST(ToolTest, AnEmptyValueIsRefusedWhereverAValueIsTaken) {
+  CLI::App app;
+  int exit_code = 0;
+  ToolRun unused;
+  const World world = unused.world();
+  AddCommands(app, world, exit_code);
+  std::vector<EmptyValue> lines;
+  CollectEmptyValues(app, {}, lines);
+  EXPECT_GT(lines.size(), 80u);
+  for (const auto& [line, option] : lines) {
+    ToolRun tool;
+    EXPECT_EQ(tool.Run(line), kExitUsage) << ::testing::PrintToString(line);
+    EXPECT_THAT(tool.err.str(), HasSubstr(option)) << ::testing::PrintToString(line);
+    EXPECT_FALSE(tool.target.has_value());
+  }
+}
+
+TEST(ToolTest, ListsAreSeparatedByCommasAndTheHelpSaysSo) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"attend", "--help"}), kExitOk);
+  for (const char* line : {"--query-lengths INT,...", "--sinks FLOAT,..."}) {
+    EXPECT_THAT(tool.out.str(), HasSubstr(line));
+  }
+  ToolRun bench;
+  EXPECT_EQ(bench.Run({"bench", "--help"}), kExitOk);
+  EXPECT_THAT(bench.out.str(), HasSubstr("--target TEXT,...=127.0.0.1:8470 (Env:TRIAD_TARGET)"));
+  for (const std::vector<std::string>& line : {std::vector<std::string>{"attend", "--query-lengths", "5", "3"},
+                                               std::vector<std::string>{"bench", "--target", "a:1", "b:2"}}) {
+    ToolRun spaces;
+    EXPECT_EQ(spaces.Run(line), kExitUsage) << ::testing::PrintToString(line);
   }
 }
 
