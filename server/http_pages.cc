@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
+#include "server/listen_reason.h"
 
 namespace triad {
 namespace {
@@ -119,8 +120,8 @@ absl::StatusOr<std::unique_ptr<HttpPages>> HttpPages::Start(const std::string& a
   } catch (const std::exception&) {  // whose words are about the library
     const bool lacks_ipv6 = absl::StartsWith(address, "[") && mg_check_feature(MG_FEATURES_IPV6) == 0;
     return absl::InvalidArgumentError(absl::StrCat(
-        "--http_listen=", address, ": cannot listen there (",
-        lacks_ipv6 ? "this build's HTTP library has no IPv6" : "in use, or not an address of this machine", ")"));
+        "--http_listen=", address,
+        ": cannot listen there: ", lacks_ipv6 ? "this build's HTTP library has no IPv6" : WhyItCannotListen(address)));
   }
 }
 

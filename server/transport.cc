@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/listen_reason.h"
 #include "server/unix_socket.h"
 
 namespace triad {
@@ -88,9 +89,9 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions&
   // gRPC binds in order and stops at the first that fails, whose port stays 0.
   const auto failed = std::find(ports.begin(), ports.end(), 0);
   if (failed != ports.end()) {
-    return absl::FailedPreconditionError(absl::StrCat("--listen=", options.listen[failed - ports.begin()],
-                                                      ": cannot listen there (in use, or not an address of this "
-                                                      "machine)"));
+    const std::string& address = options.listen[failed - ports.begin()];
+    return absl::FailedPreconditionError(
+        absl::StrCat("--listen=", address, ": cannot listen there: ", WhyItCannotListen(address)));
   }
   if (server == nullptr) return absl::InternalError("gRPC cannot start a server");
   std::vector<std::string> addresses;
