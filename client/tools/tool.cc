@@ -28,7 +28,7 @@ constexpr char kFooter[] =
 std::string Hint(absl::StatusCode code, const std::string& target) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
-      return absl::StrCat("No server answers at ", target,
+      return absl::StrCat("No server answers", target.empty() ? " there" : absl::StrCat(" at ", target),
                           ". Start one, or name another with --target or TRIAD_TARGET.");
     case absl::StatusCode::kDeadlineExceeded:
       return "Allow more time with --timeout.";

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <stop_token>
@@ -31,9 +32,12 @@ class BenchTest : public ::testing::Test {
     return options;
   }
 
-  // Runs `triad bench` without a warm-up; returns its exit code.
+  // Runs `triad bench`, without a warm-up unless there is one in `arguments`; returns its exit code.
   int Run(std::vector<std::string> arguments, const std::string& target) {
-    arguments.insert(arguments.begin(), {"bench", "--warmup", "0s", "--target", target});
+    arguments.insert(arguments.begin(), {"bench", "--target", target});
+    if (std::find(arguments.begin(), arguments.end(), "--warmup") == arguments.end()) {
+      arguments.insert(arguments.end(), {"--warmup", "0s"});
+    }
     out_.str("");
     err_.str("");
     const World world = {
@@ -190,6 +194,13 @@ TEST_F(BenchTest, AnInterruptEndsTheRunsAndPrintsWhatThereIs) {
   }
   EXPECT_EQ(Run({"--find-max", "--slo", "p99=1s", "--duration", "10h"}), kExitFailed);
   EXPECT_THAT(out_.str(), HasSubstr("interrupted"));
+}
+
+TEST_F(BenchTest, AnInterruptBeforeTheFirstRunSaysThatNothingWasMeasured) {
+  interrupted_ = true;
+  EXPECT_EQ(Run({"--warmup", "10h"}), kExitFailed);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_THAT(err_.str(), HasSubstr("CANCELLED: interrupted while warming up; nothing was measured"));
 }
 
 TEST_F(BenchTest, ASearchWithoutAnAnswerFails) {

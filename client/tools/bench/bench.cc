@@ -13,6 +13,11 @@ namespace {
 constexpr uint64_t kSampleSeed = 2;
 constexpr int64_t kWarmupConcurrency = 4;  // of an open loop
 
+// `status` of a call to `target`, one of several.
+absl::Status NameTarget(const absl::Status& status, const std::string& target) {
+  return absl::Status(status.code(), absl::StrCat(target, ": ", status.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(BenchConfig config, const Connect& connect, Clock& clock) {
@@ -21,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Bench>> Bench::Create(BenchConfig config, const C
   if (absl::Status status = bench->CheckStreams(); !status.ok()) return status;
   if (absl::Status status = bench->AskLayer(); !status.ok()) return status;
   const BenchConfig& c = bench->config_;
-  auto builder = RequestBuilder::Create(c.workload, c.trace ? Longest(*c.trace) : Longest(c.draw));
+  auto builder = RequestBuilder::Create(c.workload, LongestOf(c));
   if (!builder.ok()) return builder.status();
   bench->builder_.emplace(*std::move(builder));
   return bench;
@@ -34,10 +39,10 @@ absl::Status Bench::ConnectAll(const Connect& connect) {
     options.channels = config_.connections;
     options.retry.max_attempts = 1;
     auto connection = connect(options);
-    if (!connection.ok()) return connection.status();
+    if (!connection.ok()) return NameTarget(connection.status(), target);
     clients_.emplace_back(*std::move(connection));
     auto info = clients_.back().GetServerInfo();
-    if (!info.ok()) return absl::Status(info.status().code(), absl::StrCat(target, ": ", info.status().message()));
+    if (!info.ok()) return NameTarget(info.status(), target);
     servers_.push_back(*std::move(info));
   }
   return absl::OkStatus();
@@ -66,7 +71,7 @@ absl::Status Bench::AskLayer() {
   Workload& w = config_.workload;
   if (w.kind != Workload::Kind::kForward) return absl::OkStatus();
   const auto layer = clients_[0].GetLayer({.name = w.layer, .version = w.layer_version});
-  if (!layer.ok()) return layer.status();
+  if (!layer.ok()) return NameTarget(layer.status(), config_.targets[0]);
   w.model_dim = layer->model_dim;
   w.context_dim = layer->requires_context ? layer->context_dim : 0;
   if (config_.draw.kv_len && w.context_dim == 0) {
@@ -110,7 +115,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RequestSender>>> Bench::OpenSenders(s
   }
   for (int connection = 0; connection < config_.connections; ++connection) {
     auto sender = MakeStreamSender(clients_[target], *builder_, options);
-    if (!sender.ok()) return sender.status();
+    if (!sender.ok()) return NameTarget(sender.status(), config_.targets[target]);
     senders.push_back(*std::move(sender));
   }
   return senders;
@@ -164,7 +169,11 @@ absl::Status Bench::WarmUp(const Notice& notice) const {
   notice([] { return std::string("warming up"); });
   RunRecorder recorder({}, clock_.Now());
   AnswerSample sample(/*size=*/0, kSampleSeed);
-  return RunPlan(WarmupPlan(config_.levels[0]), recorder, sample, /*trace=*/nullptr).status();
+  const auto end = RunPlan(WarmupPlan(config_.levels[0]), recorder, sample, /*trace=*/nullptr);
+  if (end.ok() && *end == RunEnd::kInterrupted) {
+    return absl::CancelledError("interrupted while warming up; nothing was measured");
+  }
+  return end.status();
 }
 
 absl::StatusOr<LevelReport> Bench::RunLevel(const LoadLevel& level, const Notice& notice) const {

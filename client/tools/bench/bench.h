@@ -31,12 +31,13 @@ class Bench {
  public:
   // `config` has passed CheckConfig. Asks every target what it is and, for a Forward, how wide its layer is. Retries
   // are off: a refusal is to be counted. Errors are those calls'; OUT_OF_RANGE: more requests are to be in flight on a
-  // stream than the server reads; INVALID_ARGUMENT: lengths of a context for a layer that takes none.
+  // stream than the server reads; INVALID_ARGUMENT: lengths of a context for a layer that takes none, or a tensor that
+  // no message holds. Those of one target begin with its name.
   static absl::StatusOr<std::unique_ptr<Bench>> Create(BenchConfig config, const Connect& connect, Clock& clock);
 
   // All runs, one after another. Blocks. A `stop` ends the run that is going on, cancels what it has in flight, and
   // leaves out the rest; so does a run that is refused for good, without a cancel. Once only. Errors: a stream could
-  // not be opened, the trace not be written.
+  // not be opened, the trace not be written; CANCELLED: stopped before the first run.
   absl::StatusOr<BenchReport> Run(const Notice& notice, std::stop_token stop = {});
 
  private:

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_join.h"
 #include "client/tools/bench/bench.h"
 #include "client/tools/bench/bench_flags.h"
 #include "client/tools/bench/bench_report.h"
@@ -42,18 +41,19 @@ absl::Status Publish(const BenchReport& report, const BenchFlags& flags, std::os
 }
 
 int RunBench(const BenchFlags& flags, const World& world) {
-  const std::string targets = absl::StrJoin(flags.config.targets, ",");
+  // Of several, the error names the one that it is about.
+  const std::string target = flags.config.targets.size() == 1 ? flags.config.targets[0] : "";
   const auto config = ToConfig(flags);
-  if (!config.ok()) return PrintError(config.status(), targets, kExitUsage, world);
+  if (!config.ok()) return PrintError(config.status(), target, kExitUsage, world);
   const absl::Status writable =
       CheckOutputs({{"--record", config->record_path}, {"--csv", flags.csv}, {"--html", flags.html}},
                    /*inputs=*/{{"--trace", flags.trace}});
-  if (!writable.ok()) return PrintError(writable, targets, kExitUsage, world);
+  if (!writable.ok()) return PrintError(writable, target, kExitUsage, world);
   const auto report = MakeRuns(*config, world);
-  if (!report.ok()) return PrintError(report.status(), targets, ExitCodeOf(report.status()), world);
+  if (!report.ok()) return PrintError(report.status(), target, ExitCodeOf(report.status()), world);
   absl::Status status = Verdict(*report);
   status.Update(Publish(*report, flags, world.out));
-  return status.ok() ? kExitOk : PrintError(status, targets, ExitCodeOf(status), world);
+  return status.ok() ? kExitOk : PrintError(status, target, ExitCodeOf(status), world);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "client/tools/bench/bench_config.h"
 
 #include "absl/strings/str_cat.h"
+#include "client/tools/bench/request_builder.h"
 
 namespace triad::tools {
 namespace {
@@ -16,12 +17,17 @@ bool IsConstantRate(const LoadLevel& level) {
 
 }  // namespace
 
+PlannedRequest LongestOf(const BenchConfig& config) {
+  return config.trace ? Longest(*config.trace) : Longest(config.draw);
+}
+
 absl::Status CheckConfig(const BenchConfig& c) {
-  for (const absl::Status& status :
-       {CheckWorkload(c.workload), Require(c.connections >= 1, "--connections must be >= 1", c.connections),
-        Require(c.max_requests >= 1, "--requests must be >= 1", c.max_requests),
-        Require(c.max_in_flight >= 1, "--max-in-flight must be >= 1", c.max_in_flight),
-        Require(c.check >= 0, "--check must be >= 0", c.check)}) {
+  if (absl::Status status = CheckWorkload(c.workload); !status.ok()) return status;
+  for (const absl::Status& status : {CheckRequestSizes(c.workload, LongestOf(c)),
+                                     Require(c.connections >= 1, "--connections must be >= 1", c.connections),
+                                     Require(c.max_requests >= 1, "--requests must be >= 1", c.max_requests),
+                                     Require(c.max_in_flight >= 1, "--max-in-flight must be >= 1", c.max_in_flight),
+                                     Require(c.check >= 0, "--check must be >= 0", c.check)}) {
     if (!status.ok()) return status;
   }
   if (!(c.find_max_precision > 0)) return absl::InvalidArgumentError("--find-max-precision must be > 0");

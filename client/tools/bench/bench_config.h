@@ -51,6 +51,9 @@ struct BenchConfig {
   std::string record_path = {};  // where to write the requests sent; empty: nowhere
 };
 
+// A request as long as the longest that may be sent.
+PlannedRequest LongestOf(const BenchConfig& config);
+
 // INVALID_ARGUMENT names the flag at fault, its rule and its value.
 absl::Status CheckConfig(const BenchConfig& config);
 

@@ -222,8 +222,10 @@ absl::Status Verdict(const BenchReport& report) {
   }
   for (const LevelReport& level : report.levels) {
     if (level.end == RunEnd::kInterrupted || level.check.interrupted > 0) {
-      return absl::CancelledError(absl::StrCat("interrupted; the report is of what had been answered, and ",
-                                               check.interrupted, " sampled answers were left unchecked"));
+      const std::string left = check.interrupted > 0
+                                   ? absl::StrCat(", and ", check.interrupted, " sampled answers were left unchecked")
+                                   : "";
+      return absl::CancelledError(absl::StrCat("interrupted; the report is of what had been answered", left));
     }
     if (level.end == RunEnd::kRefused) {
       return FirstError(level.result, "ended early: every request was refused, and would be another time");

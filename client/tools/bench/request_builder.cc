@@ -2,21 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/tools/tensor_bridge.h"
-#include "core/base/dims.h"
 #include "core/base/random.h"
+#include "core/tensor/tensor.h"
 
 namespace triad::tools {
 namespace {
 
 // Distinct numbers. A prime, so that rows of the usual widths do not repeat within a tensor; 1 MiB of f32.
 constexpr int64_t kPeriod = 262139;
-// protobuf's end. What a server accepts is checked by the client library.
+// protobuf's end.
 constexpr int64_t kMaxTensorBytes = (int64_t{1} << 31) - 1;
 constexpr uint64_t kContentSeed = 1;
 
@@ -31,47 +32,57 @@ void RepeatPeriod(int64_t element_bytes, std::vector<std::byte>& array) {
   }
 }
 
-// Elements of the largest tensor of numbers; nullopt when it does not fit.
-std::optional<int64_t> LargestTensor(const Workload& w, const PlannedRequest& longest) {
-  int64_t largest = 0;
-  const auto take = [&](std::initializer_list<int64_t> shape) {
-    const auto elements = CheckedProduct(shape);
-    if (elements) largest = std::max(largest, *elements);
-    return elements.has_value();
-  };
-  const bool fits =
-      w.kind == Workload::Kind::kAttend
-          ? take({w.batch, longest.tokens, w.heads, w.qk_head_dim}) &&
-                take({w.batch, longest.kv_len, w.kv_heads, std::max(w.qk_head_dim, w.v_head_dim)})
-          : take({w.batch, longest.tokens, w.model_dim}) && take({w.batch, longest.kv_len, w.context_dim});
-  return fits ? std::optional(largest) : std::nullopt;
-}
+struct Part {
+  absl::string_view name;
+  DType dtype;
+  Shape shape;
+};
 
-bool FitsMessage(std::optional<int64_t> elements, int64_t element_bytes) {
-  const auto bytes = elements ? CheckedMul(*elements, element_bytes) : std::nullopt;
-  return bytes && *bytes <= kMaxTensorBytes;
+// The tensors of a request like `longest`.
+std::vector<Part> PartsOf(const Workload& w, const PlannedRequest& longest) {
+  std::vector<Part> parts;
+  if (w.kind == Workload::Kind::kAttend) {
+    parts.push_back({"query", w.dtype, {w.batch, longest.tokens, w.heads, w.qk_head_dim}});
+    parts.push_back({"key", w.dtype, {w.batch, longest.kv_len, w.kv_heads, w.qk_head_dim}});
+    parts.push_back({"value", w.dtype, {w.batch, longest.kv_len, w.kv_heads, w.v_head_dim}});
+  } else {
+    parts.push_back({"input", w.dtype, {w.batch, longest.tokens, w.model_dim}});
+    parts.push_back({"context", w.dtype, {w.batch, longest.kv_len, w.context_dim}});
+  }
+  if (w.keep < 1) parts.push_back({"keep", DType::kBool, {1, 1, longest.tokens, longest.kv_len}});
+  return parts;
 }
 
 }  // namespace
 
-absl::StatusOr<RequestBuilder> RequestBuilder::Create(const Workload& workload, const PlannedRequest& longest) {
-  const auto elements = LargestTensor(workload, longest);
-  const auto mask = workload.keep < 1 ? CheckedMul(longest.tokens, longest.kv_len) : std::optional<int64_t>(0);
-  const int64_t element_bytes = ByteSize(workload.dtype);
-  if (!FitsMessage(elements, element_bytes) || !FitsMessage(mask, 1)) {
-    return absl::ResourceExhaustedError(absl::StrCat("a tensor of ", longest.tokens, " tokens or ", longest.kv_len,
-                                                     " keys must have at most ", kMaxTensorBytes, " bytes"));
+absl::Status CheckRequestSizes(const Workload& workload, const PlannedRequest& longest) {
+  for (const Part& part : PartsOf(workload, longest)) {
+    const auto bytes = TensorBytes(part.dtype, part.shape);
+    if (bytes && *bytes <= kMaxTensorBytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the ", part.name, " of the longest request, ", Name(part.dtype),
+                                                   " ", ToString(part.shape), ", must have at most ", kMaxTensorBytes,
+                                                   " bytes; was ", bytes ? absl::StrCat(*bytes) : "more than 2^63"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RequestBuilder> RequestBuilder::Create(const Workload& workload, const PlannedRequest& longest) {
+  if (absl::Status status = CheckRequestSizes(workload, longest); !status.ok()) return status;
+  int64_t largest_bytes = 0;  // of numbers
+  for (const Part& part : PartsOf(workload, longest)) {
+    if (IsFloat(part.dtype)) largest_bytes = std::max(largest_bytes, *TensorBytes(part.dtype, part.shape));
+  }
+  const int64_t element_bytes = ByteSize(workload.dtype);
   RequestBuilder builder(workload);
   Random random(kContentSeed);
-  std::vector<std::byte> numbers(static_cast<size_t>((kPeriod + *elements) * element_bytes));
+  std::vector<std::byte> numbers(static_cast<size_t>(kPeriod * element_bytes + largest_bytes));
   for (int64_t i = 0; i < kPeriod; ++i) {
     StoreElement(numbers.data() + i * element_bytes, workload.dtype, random.Deviate());
   }
   RepeatPeriod(element_bytes, numbers);
   builder.numbers_ = std::make_shared<const std::vector<std::byte>>(std::move(numbers));
   if (workload.keep < 1) {
-    std::vector<std::byte> keep(static_cast<size_t>(kPeriod + *mask));
+    std::vector<std::byte> keep(static_cast<size_t>(kPeriod + longest.tokens * longest.kv_len));
     for (int64_t i = 0; i < kPeriod; ++i) {
       keep[static_cast<size_t>(i)] = random.Unit() < workload.keep ? std::byte{1} : std::byte{0};
     }

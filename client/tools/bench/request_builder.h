@@ -15,14 +15,17 @@
 
 namespace triad::tools {
 
+// That a message holds each tensor of requests like `longest`. INVALID_ARGUMENT names the first that is larger. What a
+// server accepts is checked by the client library.
+absl::Status CheckRequestSizes(const Workload& workload, const PlannedRequest& longest);
+
 // All tensors are windows into one array of random numbers, at places that a request's seed decides: equal plans have
 // equal bytes, on every machine, and memory is that of the largest tensor whatever the number of requests and shapes.
 //
 // Immutable once made, so that threads may share it.
 class RequestBuilder {
  public:
-  // For requests of at most `longest` tokens and keys (its seed is not looked at). RESOURCE_EXHAUSTED: their tensors
-  // are larger than a message may be.
+  // For requests of at most `longest` tokens and keys (its seed is not looked at). Errors are CheckRequestSizes'.
   static absl::StatusOr<RequestBuilder> Create(const Workload& workload, const PlannedRequest& longest);
 
   const Workload& workload() const { return workload_; }

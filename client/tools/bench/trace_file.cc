@@ -1,12 +1,14 @@
 #include "client/tools/bench/trace_file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace triad::tools {
@@ -103,12 +105,13 @@ Json WorkloadJson(const Workload& w) {
 
 absl::StatusOr<Trace> ReadTrace(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  if (!file) return absl::ErrnoToStatus(errno, path);
   Trace trace;
   std::string text;
   int64_t line = 1;
   int version = 0;
   std::getline(file, text);
+  if (file.bad()) return absl::ErrnoToStatus(errno, path);
   const auto header = ParseObject(text);
   if (!header || !Read(*header, "triad_trace", version) || version != kTraceVersion || !header->contains("workload") ||
       !ReadWorkload((*header)["workload"], trace.workload)) {
@@ -117,6 +120,7 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
   Duration due = Duration::zero();
   while (std::getline(file, text)) {
     ++line;
+    if (absl::StripAsciiWhitespace(text).empty()) continue;
     const auto object = ParseObject(text);
     TraceEntry entry{.due = due, .request = {.seed = static_cast<uint64_t>(line)}};
     if (!object || !ReadEntry(*object, entry)) {
@@ -127,6 +131,7 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
     due = entry.due;
     trace.entries.push_back(entry);
   }
+  if (file.bad()) return absl::ErrnoToStatus(errno, path);
   if (trace.entries.empty()) return Bad(path, line, "no requests follow");
   std::stable_sort(trace.entries.begin(), trace.entries.end(),
                    [](const TraceEntry& a, const TraceEntry& b) { return a.due < b.due; });
@@ -136,7 +141,8 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
 absl::StatusOr<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& path, const Workload& workload) {
   std::unique_ptr<TraceWriter> writer(new TraceWriter(path));
   MutexLock lock(writer->mu_);
-  if (!writer->file_) return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be written"));
+  writer->file_.open(path, std::ios::trunc);
+  if (!writer->file_) return absl::ErrnoToStatus(errno, path);
   writer->file_ << Json{{"triad_trace", kTraceVersion}, {"workload", WorkloadJson(workload)}}.dump() << "\n";
   return writer;
 }
@@ -151,7 +157,7 @@ void TraceWriter::Add(const TraceEntry& entry) {
 absl::Status TraceWriter::Close() {
   MutexLock lock(mu_);
   file_.close();
-  return file_ ? absl::OkStatus() : absl::UnknownError(absl::StrCat(path_, ": not all of it could be written"));
+  return file_ ? absl::OkStatus() : absl::ErrnoToStatus(errno, absl::StrCat(path_, ": not all of it could be written"));
 }
 
 }  // namespace triad::tools

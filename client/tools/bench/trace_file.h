@@ -5,8 +5,8 @@
 //   ...
 //
 // Of a line only "tokens" must be there: "kv_len" is then the same, "seed" the line's number, "due_ns" that of the line
-// before. So a log of lengths becomes a trace with a few strokes. Lines may come in any order of time: threads write
-// them side by side.
+// before. So a log of lengths becomes a trace with a few strokes. Empty lines below the first are left out, but
+// counted. Lines may come in any order of time: threads write them side by side.
 #pragma once
 
 #include <fstream>
@@ -32,21 +32,21 @@ struct Trace {
 // The members of a workload that matter to its kind; reports have them too.
 Json WorkloadJson(const Workload& workload);
 
-// NOT_FOUND: no such file; INVALID_ARGUMENT names file, line and rule.
+// INVALID_ARGUMENT names file, line and rule; else as the system says, naming the file.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
 // Writes a trace while requests are sent. Thread-safe.
 class TraceWriter {
  public:
-  // PERMISSION_DENIED: `path` cannot be written.
+  // Replaces `path`. Errors as the system says, naming it.
   static absl::StatusOr<std::unique_ptr<TraceWriter>> Create(const std::string& path, const Workload& workload);
 
   void Add(const TraceEntry& entry) ABSL_LOCKS_EXCLUDED(mu_);
-  // Call once, when all is added. UNKNOWN: not all of it could be written.
+  // Call once, when all is added. Errors as the system says: not all of it could be written.
   absl::Status Close() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  explicit TraceWriter(const std::string& path) : path_(path), file_(path, std::ios::trunc) {}
+  explicit TraceWriter(const std::string& path) : path_(path) {}
 
   const std::string path_;
   Mutex mu_;

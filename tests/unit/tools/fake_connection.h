@@ -151,10 +151,12 @@ struct ToolRun {
   std::ostringstream out;
   std::ostringstream err;
   std::optional<std::string> target;  // that was connected to
+  std::string failing_target;         // where there is no server
 
   World world() {
     return {.out = out, .err = err, .show_progress = false, .connect = [this](const client::ClientOptions& options) {
               target = options.target;
+              connection->failure = target == failing_target ? absl::UnavailableError("nobody") : connection->failure;
               return absl::StatusOr<std::shared_ptr<client::Connection>>(connection);
             }};
   }

@@ -20,6 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 absl::StatusOr<BenchConfig> Parse(std::vector<std::string> arguments) {
   CLI::App app;
@@ -189,7 +190,9 @@ TEST(BenchCommandTest, WhatMakesNoSenseIsAUsageErrorAndSendsNothing) {
       {{"--find-max", "--slo", "p99=1ms", "--rate", "ramp:1:9"}, "--find-max begins at one constant --rate"},
       {{"--record", "r", "--concurrency", "1:3:1"}, "--record writes one run"},
       {{"--connections", "0"}, "--connections must be >= 1"},
-      {{"--trace", "absent.trace"}, "absent.trace: cannot be read"},
+      {{"--trace", "absent.trace"}, "absent.trace: No such file or directory"},
+      {{"--tokens", "2000000"}, "the query of the longest request, FLOAT32 [1, 2000000, 8, 64], must have at most"},
+      {{"--tokens", "uniform:1:65536", "--keep", "0.5"}, "the keep of the longest request"},
       {{"--csv", "none/at/all.csv"}, "--csv cannot be written: none/at/all.csv"},
       {{"--html", ::testing::TempDir()}, "--html cannot be written"},
       {{"--record", "none/r.trace"}, "--record cannot be written"},
@@ -209,7 +212,16 @@ TEST(BenchCommandTest, AServerThatIsNotThereExitsWith1) {
   ToolRun tool;
   tool.connection->failure = absl::UnavailableError("connection refused");
   EXPECT_EQ(tool.Run({"bench", "--target", "far:1"}), kExitFailed);
-  EXPECT_THAT(tool.err.str(), HasSubstr("UNAVAILABLE: far:1: connection refused"));
+  EXPECT_THAT(tool.err.str(),
+              AllOf(HasSubstr("UNAVAILABLE: far:1: connection refused"), HasSubstr("No server answers at far:1.")));
+}
+
+TEST(BenchCommandTest, OfSeveralServersTheOneThatIsNotThereIsNamed) {
+  ToolRun tool;
+  tool.failing_target = "far:2";
+  EXPECT_EQ(tool.Run({"bench", "--target", "near:1,far:2,near:3"}), kExitFailed);
+  EXPECT_THAT(tool.err.str(),
+              AllOf(HasSubstr("UNAVAILABLE: far:2: "), HasSubstr("No server answers there."), Not(HasSubstr("near"))));
 }
 
 }  // namespace

@@ -1,11 +1,17 @@
 #include "client/tools/bench/request_builder.h"
 
 #include <cmath>
+#include <string>
+#include <tuple>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace triad::tools {
 namespace {
+
+using ::testing::HasSubstr;
 
 const PlannedRequest kLongest = {.tokens = 64, .kv_len = 96};
 
@@ -89,11 +95,22 @@ TEST(RequestBuilderTest, ForwardSendsHiddenStatesAndAContextWhereTheLayerHasOne)
 }
 
 TEST(RequestBuilderTest, WhatNoMessageHoldsIsRefused) {
-  const int64_t many = int64_t{1} << 40;
-  EXPECT_EQ(RequestBuilder::Create({}, {.tokens = many, .kv_len = 1}).status().code(),
-            absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(RequestBuilder::Create({.keep = 0.5}, {.tokens = 1 << 16, .kv_len = 1 << 16}).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  const int64_t million = int64_t{1} << 20;
+  const PlannedRequest one = {.tokens = 1, .kv_len = 1};
+  const std::vector<std::tuple<Workload, PlannedRequest, std::string>> cases = {
+      {{}, {.tokens = million, .kv_len = 1}, "the query of the longest request, FLOAT32 [1, 1048576, 8, 64],"},
+      {{}, {.tokens = 1, .kv_len = million}, "the key of"},
+      {{.v_head_dim = million * million}, one, "the value of"},
+      {{.kind = Workload::Kind::kForward, .model_dim = million}, {.tokens = million, .kv_len = 1}, "the input of"},
+      {{.kind = Workload::Kind::kForward, .context_dim = million}, {.tokens = 1, .kv_len = million}, "the context of"},
+      {{.keep = 0.5}, {.tokens = 1 << 16, .kv_len = 1 << 16}, "the keep of"},
+      {{.batch = million * million, .heads = million}, {.tokens = million, .kv_len = 1}, "was more than 2^63"},
+  };
+  for (const auto& [workload, longest, message] : cases) {
+    const absl::Status status = RequestBuilder::Create(workload, longest).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
 }
 
 }  // namespace

@@ -91,7 +91,24 @@ TEST(TraceFileTest, AFaultNamesFileAndLine) {
     ASSERT_FALSE(trace.ok()) << text;
     EXPECT_THAT(std::string(trace.status().message()), HasSubstr(expected)) << text;
   }
-  EXPECT_EQ(ReadTrace(TempPath("absent.trace")).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(TraceFileTest, EmptyLinesAreLeftOutAndCounted) {
+  const auto trace = ReadTrace(WriteText(std::string(kHeader) + "\n\n{\"tokens\":5}\r\n \t\r\n{\"tokens\":6}\n\n\n"));
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  ASSERT_EQ(trace->entries.size(), 2u);
+  EXPECT_EQ(trace->entries[1].request, (PlannedRequest{.tokens = 6, .kv_len = 6, .seed = 5})) << "the line's number";
+}
+
+TEST(TraceFileTest, WhatTheSystemRefusesIsToldInItsWords) {
+  const std::string absent = TempPath("absent/a.trace");
+  EXPECT_EQ(ReadTrace(absent).status(), absl::NotFoundError(absent + ": No such file or directory"));
+  EXPECT_THAT(std::string(ReadTrace(::testing::TempDir()).status().message()), HasSubstr("Is a directory"));
+  EXPECT_EQ(TraceWriter::Create(absent, {}).status(), absl::NotFoundError(absent + ": No such file or directory"));
+  const auto full = TraceWriter::Create("/dev/full", {});
+  ASSERT_TRUE(full.ok()) << full.status();
+  EXPECT_THAT(std::string((*full)->Close().message()),
+              HasSubstr("/dev/full: not all of it could be written: No space left on device"));
 }
 
 }  // namespace
