@@ -81,9 +81,9 @@ struct ServerOptions {
   std::string log_format = "text";
 };
 
-// Reads flags and environment ("NAME=value", ending in null). Repeated --listen and --layers flags add up. Ends the
-// process with a usage message when a flag is unknown or cannot be parsed, as absl::ParseCommandLine does.
-// INVALID_ARGUMENT: a TRIAD_ variable that is no flag, or a value that ResolveServerOptions refuses.
+// Reads flags and environment ("NAME=value", ending in null). Repeated --listen and --layers flags add up.
+// INVALID_ARGUMENT: an argument or a TRIAD_ variable that is no flag, or a value that the flag or ResolveServerOptions
+// refuses.
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]);
 
 // Checks `options`, and gives them with what follows from others (kHalfOfAll) filled in; resolving again changes

@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 using Strings = std::vector<std::string>;
 
@@ -163,30 +164,53 @@ std::string Wrapped(absl::string_view text, size_t width, absl::string_view inde
   return absl::StrCat(out, indent, line, "\n");
 }
 
-}  // namespace
-
-absl::Status SetServerFlag(absl::string_view name, absl::string_view value) {
-  // Only the server's own flags: absl registers some of its own, such as flagfile.
+// One of the server's own flags, or null: absl registers some of its own, such as flagfile.
+absl::CommandLineFlag* FindServerFlag(absl::string_view name) {
   bool known = false;
   VisitOptions(Defaults(), [&](const auto&, const auto& flag) {
     known = known || absl::GetFlagReflectionHandle(flag).Name() == name;
   });
-  if (!known) return absl::InvalidArgumentError(absl::StrCat("there is no flag --", name));
+  return known ? absl::FindCommandLineFlag(name) : nullptr;
+}
+
+bool IsSwitch(absl::string_view name) {
+  const absl::CommandLineFlag* flag = FindServerFlag(name);
+  return flag != nullptr && flag->IsOfType<bool>();
+}
+
+}  // namespace
+
+absl::Status SetServerFlag(absl::string_view name, absl::string_view value) {
+  absl::CommandLineFlag* flag = FindServerFlag(name);
+  if (flag == nullptr) return absl::InvalidArgumentError(absl::StrCat("there is no flag --", name));
   std::string error;
-  if (!absl::FindCommandLineFlag(name)->ParseFrom(value, &error)) {
+  if (!flag->ParseFrom(value, &error)) {
     return absl::InvalidArgumentError(absl::StrCat("--", name, " cannot be \"", value, "\"; ", error));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ServerOptions> ParseServerFlags(const std::vector<std::string>& arguments) {
-  std::vector<std::string> copies = arguments;  // absl wants char*
-  std::vector<char*> pointers;
-  for (std::string& copy : copies) pointers.push_back(copy.data());
-  pointers.push_back(nullptr);
-  const std::vector<char*> rest = absl::ParseCommandLine(static_cast<int>(copies.size()), pointers.data());
-  if (rest.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("arguments are flags only; was \"", rest[1], "\""));
+  // As absl::ParseCommandLine reads them, which would end the process where they are wrong.
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    absl::string_view name = arguments[i];
+    if (!absl::ConsumePrefix(&name, "--") && !absl::ConsumePrefix(&name, "-")) {
+      return absl::InvalidArgumentError(absl::StrCat("arguments are flags only; was \"", name, "\""));
+    }
+    absl::string_view value = "true";
+    if (const size_t equals = name.find('='); equals != absl::string_view::npos) {
+      value = name.substr(equals + 1);
+      name = name.substr(0, equals);
+    } else if (absl::StartsWith(name, "no") && IsSwitch(name.substr(2))) {
+      value = "false";
+      name.remove_prefix(2);
+    } else if (FindServerFlag(name) != nullptr && !IsSwitch(name)) {
+      if (i + 1 == arguments.size()) {
+        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
+      }
+      value = arguments[++i];
+    }
+    if (absl::Status status = SetServerFlag(name, value); !status.ok()) return status;
   }
   ServerOptions options;
   VisitOptions(options, [](auto& field, auto& flag) { field = absl::GetFlag(flag); });

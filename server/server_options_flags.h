@@ -15,8 +15,7 @@ namespace triad {
 absl::Status SetServerFlag(absl::string_view name, absl::string_view value);
 
 // Parses the command line (program name first) and gives every flag's value, validated only as far as its type goes.
-// Ends the process with a usage message on an unknown flag or an unreadable value. INVALID_ARGUMENT: an argument that
-// is no flag.
+// INVALID_ARGUMENT: an argument that is no flag, an unknown flag, or a value that it cannot have.
 absl::StatusOr<ServerOptions> ParseServerFlags(const std::vector<std::string>& arguments);
 
 // The text of --help.
