@@ -65,6 +65,16 @@ void RefuseEmptyValues(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) RefuseEmptyValues(*command);
 }
 
+// What was wrong with the command line of `app`, and where its flags are told.
+std::string ParseFailure(const CLI::App* app, const CLI::Error& error) {
+  std::string command = app->get_name();
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    absl::StrAppend(&command, " ", app->get_name());
+  }
+  return absl::StrCat("triad: ", error.what(), "\n`", command, " --help` shows what there is.\n");
+}
+
 }  // namespace
 
 void AddCommands(CLI::App& app, const World& world, int& exit_code) {
@@ -84,6 +94,7 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   app.set_version_flag("--version", "triad " TRIAD_CLIENT_VERSION);
   app.require_subcommand(1);
   app.footer(kFooter);
+  app.failure_message(ParseFailure);
   AddCommands(app, world, exit_code);
 
   if (const std::string unknown = UnknownSubcommand(app, arguments); !unknown.empty()) {

@@ -207,6 +207,7 @@ absl::Status Bench::RunSearch(const Notice& notice, BenchReport& report) const {
   RateSearch search(config_.levels[0].stages[0].from, config_.find_max_precision);
   std::optional<double> lowest_missed;
   bool missed_by_generator = false;
+  int64_t requests_of_best = 0;
   while (const std::optional<double> rate = search.next()) {
     auto level = RunLevel(ConstantRate(*rate, config_.duration), notice);
     if (!level.ok()) return level.status();
@@ -222,9 +223,11 @@ absl::Status Bench::RunSearch(const Notice& notice, BenchReport& report) const {
       missed_by_generator = result.dropped == 0 && !kept_up;
     }
     search.Report(met);
+    if (met) requests_of_best = result.due();  // a higher rate than those that met before
     report.levels.push_back(*std::move(level));
   }
-  report.search = {.highest_rate = search.best(), .generator_was_the_limit = missed_by_generator};
+  report.search = {
+      .highest_rate = search.best(), .requests = requests_of_best, .generator_was_the_limit = missed_by_generator};
   return absl::OkStatus();
 }
 

@@ -259,6 +259,10 @@ void PrintReport(const BenchReport& report, std::ostream& out) {
   if (!report.search) return;
   if (report.search->highest_rate) {
     out << absl::StrFormat("highest rate that meets %s: %.1f/s\n", ToText(*report.slo), *report.search->highest_rate);
+    if (report.search->requests < report.slo->LeastRequests()) {
+      out << "its run had only " << report.search->requests << " requests, and that objective is about "
+          << report.slo->LeastRequests() << " and more: give a longer --duration\n";
+    }
   }
   if (report.search->generator_was_the_limit) {
     out << "above that, this machine could not keep up with sending: the server may bear more\n";
@@ -271,6 +275,7 @@ Json ReportJson(const BenchReport& report) {
   for (const LevelReport& level : report.levels) json["levels"].push_back(LevelJson(level, report.slo));
   if (report.search) {
     json["search"]["highest_rate"] = report.search->highest_rate ? Json(*report.search->highest_rate) : Json();
+    json["search"]["requests"] = report.search->requests;
     json["search"]["generator_was_the_limit"] = report.search->generator_was_the_limit;
   }
   return json;

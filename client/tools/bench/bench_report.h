@@ -32,6 +32,7 @@ struct BenchReport {
 
   struct Search {
     std::optional<double> highest_rate;    // that met the SLO; unset: none did
+    int64_t requests = 0;                  // that were due in its run
     bool generator_was_the_limit = false;  // the rate above it was missed by this tool's machine
   };
   std::optional<Search> search;  // of --find-max

@@ -1,6 +1,7 @@
 // An objective for latency, and the search for the highest rate that meets it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ struct ServiceLevel {
   bool IsMet(int64_t within, int64_t all) const {
     return all > 0 && static_cast<double>(within) >= share * static_cast<double>(all);
   }
+  // The fewest requests of which one may miss: of fewer, none may, whatever the share.
+  int64_t LeastRequests() const { return static_cast<int64_t>(std::ceil(1 / (1 - share) - 1e-6)); }
 };
 
 // Reads "pN=DURATION", 0 < N < 100, N may have decimals. INVALID_ARGUMENT names the rule and the text.

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(ToolTest, HelpAndVersionSucceed) {
   for (const char* flag : {"--help", "--version"}) {
@@ -47,6 +48,17 @@ TEST(ToolTest, ACommandLineThatMakesNoSenseIsAUsageErrorAndSendsNothing) {
     EXPECT_EQ(tool.Run(line), kExitUsage) << ::testing::PrintToString(line);
     EXPECT_NE(tool.err.str(), "");
     EXPECT_FALSE(tool.target.has_value());
+  }
+}
+
+TEST(ToolTest, AFaultOfTheCommandLineNamesTheCommandWhoseHelpHelps) {
+  for (const auto& [line, command] :
+       {std::pair<std::vector<std::string>, std::string>{{"layers", "list", "--bogus"}, "triad layers list"},
+        {{"bench", "--arrivals", "poisson"}, "triad bench"},
+        {{"--bogus"}, "triad"}}) {
+    ToolRun tool;
+    EXPECT_EQ(tool.Run(line), kExitUsage);
+    EXPECT_THAT(tool.err.str(), AllOf(StartsWith("triad: "), HasSubstr("\n`" + command + " --help` shows what")));
   }
 }
 

@@ -67,10 +67,18 @@ TEST(BenchReportTest, SeveralLevelsAreATableWithARowEach) {
 
 TEST(BenchReportTest, ASearchSaysWhatItFoundAndWhoseLimitItIs) {
   BenchReport report = Report({Level("rate 100/s")});
-  report.search = {.highest_rate = 80, .generator_was_the_limit = true};
-  EXPECT_THAT(Print(report), AllOf(HasSubstr("highest rate that meets p50=4ms: 80.0/s"),
+  report.search = {.highest_rate = 80, .requests = 2, .generator_was_the_limit = true};
+  EXPECT_THAT(Print(report), AllOf(HasSubstr("highest rate that meets p50=4ms: 80.0/s"), Not(HasSubstr("its run had")),
                                    HasSubstr("this machine could not keep up with sending")));
   EXPECT_EQ(ReportJson(report)["search"]["highest_rate"], 80);
+  EXPECT_EQ(ReportJson(report)["search"]["requests"], 2);
+}
+
+TEST(BenchReportTest, ASearchWhoseBestRunWasTooShortSaysSo) {
+  BenchReport report = Report({Level("rate 100/s")});
+  report.slo = *ParseServiceLevel("p99.9=4ms");
+  report.search = {.highest_rate = 80, .requests = 999};
+  EXPECT_THAT(Print(report), HasSubstr("its run had only 999 requests, and that objective is about 1000 and more"));
 }
 
 TEST(BenchReportTest, JsonHasEveryFigure) {

@@ -63,5 +63,14 @@ TEST(RateSearchTest, GivesUpWhereNothingMeetsOrNothingMisses) {
   EXPECT_EQ(tries, 40);
 }
 
+TEST(ServiceLevelTest, OfItsLeastRequestsOneMayMissAndOfFewerNone) {
+  for (const char* text : {"p50=1s", "p90=1s", "p95=1s", "p99=1s", "p99.9=1s", "p99.99=1s"}) {
+    const ServiceLevel level = *ParseServiceLevel(text);
+    const int64_t least = level.LeastRequests();
+    EXPECT_TRUE(level.IsMet(least - 1, least)) << text << " " << least;
+    EXPECT_FALSE(level.IsMet(least - 2, least - 1)) << text << " " << least;
+  }
+}
+
 }  // namespace
 }  // namespace triad::tools
