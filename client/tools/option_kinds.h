@@ -48,10 +48,9 @@ inline CLI::Option* AddTime(CLI::App& command, const std::string& name, absl::Du
   const auto parse = [name, least, most, assign = std::move(assign)](const std::string& text) {
     absl::Duration time;
     if (!absl::ParseDuration(text, &time) || time < least || time > most) {
-      const bool is_bounded = most < absl::InfiniteDuration();
       throw CLI::ValidationError(
-          name, absl::StrCat("must be a duration such as 500ms, 1m30s", is_bounded ? "" : " or inf", ", at least ",
-                             absl::FormatDuration(least), "; was ", text));
+          name, absl::StrCat("must be a duration such as 500ms or 1m30s, from ", absl::FormatDuration(least), " to ",
+                             absl::FormatDuration(most), "; was ", text));
     }
     assign(time);
   };
@@ -75,12 +74,11 @@ inline CLI::Option* AddFile(CLI::App& command, const std::string& name, std::str
 
 // --dtype: what `tensors` are converted to.
 inline CLI::Option* AddDtype(CLI::App& command, std::optional<DType>& dtype, const std::string& tensors) {
-  return AddChoice<std::optional<DType>>(command, "--dtype", dtype,
-                                         {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
-                                         "Convert " + tensors +
-                                             " to this before sending, from doubles and integers too (a bias of those "
-                                             "becomes f32); bf16 also takes two-byte "
-                                             "void .npy files (as ml_dtypes writes them) for bfloat16");
+  return AddChoice<std::optional<DType>>(
+      command, "--dtype", dtype, {{"f32", DType::kF32}, {"bf16", DType::kBf16}, {"f16", DType::kF16}},
+      absl::StrCat("Convert ", tensors,
+                   " to this before sending, from doubles and integers too (a bias of those becomes f32); bf16 also "
+                   "takes two-byte void .npy files (as ml_dtypes writes them) for bfloat16"));
 }
 
 // --priority.

@@ -59,15 +59,12 @@ client::TensorView TensorInputs::ToRequest(const Found& found) {
   return view;
 }
 
-absl::Status TensorInputs::WrongType(const std::string& name, bool is_npy, absl::string_view what) const {
-  absl::string_view accepted = name == kMask ? "BOOL" : "F32, BF16 and F16";  // of a collection
-  if (is_npy && name == kMask) {
-    accepted = "booleans, or bytes (uint8)";
-  } else if (is_npy && dtype_) {
-    accepted = "float32 and float16, and with --dtype doubles and integers";
-  } else if (is_npy) {
-    accepted =
-        "float32 and float16; --dtype f32 converts doubles and integers, --dtype bf16 takes two-byte void for bfloat16";
+absl::Status TensorInputs::WrongType(const std::string& name, bool is_npy, absl::string_view what) {
+  absl::string_view accepted = name == kMask ? "BOOL" : "F32, BF16 and F16";
+  if (is_npy) {
+    accepted = name == kMask ? "booleans, or bytes (uint8)"
+                             : "float32 and float16; --dtype f32 converts doubles and integers, --dtype bf16 takes "
+                               "two-byte void for bfloat16";
   }
   return absl::InvalidArgumentError(absl::StrCat(what, "; ", name, " takes ", accepted));
 }

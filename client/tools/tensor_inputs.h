@@ -48,8 +48,8 @@ class TensorInputs {
   static Found Own(Tensor tensor);
   static client::TensorView ToRequest(const Found& found);
 
-  // `what` is wrong, and what the tensor `name` may be.
-  absl::Status WrongType(const std::string& name, bool is_npy, absl::string_view what) const;
+  // `what` is wrong, and what the tensor `name` may be: in a .npy file, or in the collection.
+  static absl::Status WrongType(const std::string& name, bool is_npy, absl::string_view what);
   // As Find; also INVALID_ARGUMENT: numbers where booleans belong, or the other way round.
   absl::StatusOr<std::optional<Found>> FindTyped(const std::string& name, const std::string& path);
   // nullopt when neither file has the tensor. UNIMPLEMENTED: it is of a type that is not read.

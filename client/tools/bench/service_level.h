@@ -17,7 +17,8 @@ struct ServiceLevel {
   Duration limit = {};
 
   bool IsMet(int64_t within, int64_t all) const {
-    return all > 0 && static_cast<double>(within) >= share * static_cast<double>(all);
+    constexpr double kRounding = 1 - 1e-12;  // `share` is a rounded decimal: 999 of 1000 are 99.9 %
+    return all > 0 && static_cast<double>(within) >= share * kRounding * static_cast<double>(all);
   }
   // The fewest requests of which one may miss: of fewer, none may, whatever the share.
   int64_t LeastRequests() const { return static_cast<int64_t>(std::ceil(1 / (1 - share) - 1e-6)); }

@@ -158,8 +158,9 @@ TEST(AttendCommandTest, ATensorOfTheWrongTypeIsToldWhatItsInputTakes) {
       {{"--keep", WriteElement("keep.c8.npy", "<c8", 8), "--dtype", "f32"}, "'<c8' is not supported" + mask},
       {{"--bias", WriteElement("bias.f8.npy", "<f8", 8)}, "'<f8' would have to be converted; bias" + numbers},
       {{"--bias", WriteElement("bias.b1.npy", "|b1", 1)}, "bias.b1.npy: is of type BOOL; bias" + numbers},
-      {{"--bias", WriteElement("bias.c8.npy", "<c8", 8), "--dtype", "f32"},
-       "'<c8' is not supported; bias takes float32 and float16, and with --dtype doubles and integers\n"},
+      {{"--bias", WriteElement("bias.c8.npy", "<c8", 8), "--dtype", "f32"}, "'<c8' is not supported; bias" + numbers},
+      {{"--bias", WriteElement("bias.V2.npy", "|V2", 2), "--dtype", "f32"},
+       "'|V2' may be bfloat16, but the file does not say so; bias" + numbers},
   };
   for (const auto& [more, message] : cases) {
     ToolRun tool;
