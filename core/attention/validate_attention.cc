@@ -209,7 +209,7 @@ absl::Status CheckMask(absl::string_view field, const TensorView& mask, const La
   const int64_t rank = static_cast<int64_t>(full.size());
   if (absl::Status status = CheckShape(field, mask, rank, why); !status.ok()) return status;
   for (int64_t axis = 0; axis < rank; ++axis) {
-    const bool may_be_shared = axis + 1 < rank;
+    const bool may_be_shared = axis + 1 < rank && full[axis] != 1;
     if (mask.shape[axis] == full[axis] || (may_be_shared && mask.shape[axis] == 1)) continue;
     return Refuse(Axis(field, axis), absl::StrCat("be ", full[axis], may_be_shared ? " or 1 " : " ", why),
                   mask.shape[axis]);
@@ -239,7 +239,8 @@ absl::Status CheckOutputs(DType dtype, const OutputShapes& shapes, const Attenti
   const std::optional<int64_t> weights = shapes.weights.empty() ? 0 : TensorBytes(DType::kF32, shapes.weights);
   if (!weights || *weights > limits.max_weights_bytes) {
     return Refuse("return_weights", absl::StrCat("ask for at most --max_weights_bytes = ", limits.max_weights_bytes),
-                  absl::StrCat(ToString(shapes.weights), " FLOAT32"));
+                  absl::StrCat(ToString(shapes.weights), " FLOAT32, ",
+                               weights ? absl::StrCat(*weights) : "more than 2^63", " bytes"));
   }
   std::optional<int64_t> total = output && lse ? CheckedAdd(*output, *lse) : std::nullopt;
   if (total) total = CheckedAdd(*total, *weights);

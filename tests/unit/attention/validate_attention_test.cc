@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
               WithWeights,
               {.max_weights_bytes = 768},
               {.max_weights_bytes = 767},
-              "return_weights must ask for at most --max_weights_bytes = 767; was [2, 4, 4, 6] FLOAT32"},
+              "return_weights must ask for at most --max_weights_bytes = 767; was [2, 4, 4, 6] FLOAT32, 768 bytes"},
         Limit{"ReplyBytes",
               WithWeights,
               {.max_message_bytes = 1536},

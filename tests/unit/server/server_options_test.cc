@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
 #include <string>
 #include <utility>
@@ -230,6 +231,30 @@ TEST(MaxCallsPerConnectionTest, IsTwiceWhatMayBeInFlightAndFitsAnInt) {
   EXPECT_EQ(calls(10'000), 20'000);
   EXPECT_EQ(calls((int64_t{1} << 30) - 1), std::numeric_limits<int>::max() - 1);
   EXPECT_EQ(calls(std::numeric_limits<int64_t>::max()), std::numeric_limits<int>::max() - 1);
+}
+
+TEST(SchedulerOptionsTest, AreThoseOfTheFlags) {
+  ServerOptions options;
+  options.compute_niceness = 3;
+  options.max_in_flight_bytes = 11;
+  options.max_in_flight_requests = 12;
+  options.max_queue_time = absl::Nanoseconds(13);
+  options.max_batch_tokens = 14;
+  options.max_batch_flop = 15;
+  options.max_shared_tokens = 16;
+  options.max_inline_flop = 17;
+  options.max_inline_bytes = 18;
+  const SchedulerOptions scheduler = SchedulerOptionsOf(options, /*threads=*/19);
+  EXPECT_EQ(scheduler.niceness, 3);
+  EXPECT_EQ(scheduler.max_in_flight_bytes, 11);
+  EXPECT_EQ(scheduler.max_in_flight_requests, 12);
+  EXPECT_EQ(scheduler.max_queue_time, std::chrono::nanoseconds(13));
+  EXPECT_EQ(scheduler.max_batch_tokens, 14);
+  EXPECT_EQ(scheduler.max_batch_flop, 15);
+  EXPECT_EQ(scheduler.max_shared_tokens, 16);
+  EXPECT_EQ(scheduler.max_inline_flop, 17);
+  EXPECT_EQ(scheduler.max_inline_bytes, 18);
+  EXPECT_EQ(scheduler.threads, 19);
 }
 
 TEST(ChooseInstructionSetTest, CapsButNeverRaises) {
