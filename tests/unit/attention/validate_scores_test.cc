@@ -179,20 +179,6 @@ std::vector<Rule> MaskRules() {
        [](Request& r) {
          r.bias = View({1, 1, 4, 6});
        }},
-      {"MaskOfOneSequence", Rank4,
-       [](Request& r) {
-         r.query = View({1, 4, 4, 8});
-         r.key = View({1, 6, 2, 8});
-         r.value = View({1, 6, 2, 5});
-         r.keep = View({2, 1, 1, 6}, DType::kBool);
-       },
-       "keep.shape[0] must be 1 ([batch|1, heads|1, q_len|1, kv_len]); was 2",
-       [](Request& r) {
-         r.query = View({1, 4, 4, 8});
-         r.key = View({1, 6, 2, 8});
-         r.value = View({1, 6, 2, 5});
-         r.keep = View({1, 1, 1, 6}, DType::kBool);
-       }},
       {"MaskKeysAreNotShared", Rank4,
        [](Request& r) {
          r.keep = View({1, 1, 1, 1}, DType::kBool);
@@ -204,8 +190,20 @@ std::vector<Rule> MaskRules() {
   };
 }
 
+AttentionRequest OneSequence() {
+  return {.query = View({1, 4, 4, 8}), .key = View({1, 6, 2, 8}), .value = View({1, 6, 2, 5})};
+}
+
 std::vector<Rule> MaskLayoutRules() {
   return {
+      {"MaskOfOneSequence", OneSequence,
+       [](Request& r) {
+         r.keep = View({2, 1, 1, 6}, DType::kBool);
+       },
+       "keep.shape[0] must be 1 ([batch|1, heads|1, q_len|1, kv_len]); was 2",
+       [](Request& r) {
+         r.keep = View({1, 1, 1, 6}, DType::kBool);
+       }},
       {"MaskIsTheSameInHeadsTokens", HeadsTokens,
        [](Request& r) {
          r.bias = View({2, 4, 2, 6});
