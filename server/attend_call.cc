@@ -72,29 +72,26 @@ class AttendCall final : private AttendMessages, public TaskCall<v1::AttendReque
   AttendCall(const RawExchange& raw, ServingContext& context)
       : TaskCall({raw.rpc, AttendMessages::request, AttendMessages::response, Method::kAttend}, context), raw_(raw) {}
 
-  void Read(MakeTask<v1::AttendRequest, v1::AttendResponse> make) {
+  // `received` is whole.
+  void Read(std::shared_ptr<ReceivedMessage> received, MakeTask<v1::AttendRequest, v1::AttendResponse> make) {
     auto pieces = std::make_unique<KeyValuePieces>();
-    if (absl::Status status = Decode(*pieces); !status.ok()) return Answer(std::move(status));
+    if (absl::Status status = Decode(std::move(received), *pieces); !status.ok()) return Answer(std::move(status));
     if (pieces->key.size() + pieces->value.size() == 0) pieces = nullptr;
     Begin(make, std::move(pieces));
   }
 
  private:
-  absl::Status Decode(KeyValuePieces& pieces) {
+  absl::Status Decode(std::shared_ptr<ReceivedMessage> received, KeyValuePieces& pieces) {
     if (absl::Status status = CheckOpen(context_); !status.ok()) return status;
-    const auto received = std::make_shared<ReceivedMessage>(raw_.request);
-    if (!received->is_whole()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the message must be a ", AttendMessages::request.GetTypeName(), "; none came whole"));
-    }
     request_bytes_ = received->wire().size();
     const bool may_stay = request_bytes_ >= std::max(kLeastInPlace, kLeastPiece * received->slices());
     if (!may_stay || !received->TryHold(context_.held_bytes)) {
       return ParseAttend(received->wire(), AttendMessages::request) ? absl::OkStatus() : NoMessage();
     }
-    pieces.memory = received;
+    const Pieces& wire = received->wire();
+    pieces.memory = std::move(received);
     pieces.held_bytes = request_bytes_;
-    return ReadAttend(received->wire(), AttendMessages::request, pieces) ? absl::OkStatus() : NoMessage();
+    return ReadAttend(wire, AttendMessages::request, pieces) ? absl::OkStatus() : NoMessage();
   }
 
   absl::Status NoMessage() const {
@@ -120,8 +117,15 @@ class AttendCall final : private AttendMessages, public TaskCall<v1::AttendReque
 grpc::ServerUnaryReactor* StartAttendCall(const RawExchange& exchange,
                                           MakeTask<v1::AttendRequest, v1::AttendResponse> make,
                                           ServingContext& context) {
+  auto received = std::make_shared<ReceivedMessage>(exchange.request);
+  if (!received->is_whole()) {
+    // Its caller went away while it came, or has half-closed without it: no request, and counted as none.
+    grpc::ServerUnaryReactor* const reactor = exchange.rpc.DefaultReactor();
+    reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "the message must be an AttendRequest; none came whole"});
+    return reactor;
+  }
   auto* const call = std::make_unique<AttendCall>(exchange, context).release();
-  call->Read(make);
+  call->Read(std::move(received), make);
   return call;
 }
 

@@ -62,8 +62,10 @@ AttendTask::AttendTask(AttendJob job, const AttentionKernel& kernel, AttentionPr
   cost_.bytes = static_cast<int64_t>(job_.request.SpaceUsedLong()) +
                 (job_.pieces == nullptr ? 0 : job_.pieces->held_bytes) +
                 2 * ReplyBytes(problem_, {problem_.dtype, problem_.output_shape}) + PlanBytes(problem_, items_);
-  for (const WorkItem& item : items_) kernel_flop_ += item.flop;
-  cost_.flop = kernel_flop_;
+  for (const WorkItem& item : items_) {
+    kernel_flop_ += item.flop;
+    cost_.flop += item.cost;
+  }
   if (gathered_ == nullptr) return;
   cost_.bytes += gathered_->byte_size();
   cost_.flop += gathered_->flop();
@@ -74,7 +76,7 @@ int64_t AttendTask::item_count() const {
 }
 
 double AttendTask::item_flop(int64_t item) const {
-  return is_gathering_ ? gathered_->item_flop(item) : items_[static_cast<size_t>(item)].flop;
+  return is_gathering_ ? gathered_->item_flop(item) : items_[static_cast<size_t>(item)].cost;
 }
 
 void AttendTask::MakeReplyOnce() {

@@ -46,7 +46,7 @@ ForwardTask::ForwardTask(ForwardJob job, LoadedLayer layer, ForwardProblem probl
                 2 * ReplyBytes(problem_.attention, {problem_.dtype, problem_.output_shape}) +
                 ActivationBytes(problem_, spec) + PlanBytes(problem_.attention, plan);
   cost_.flop = ProjectionFlop(*layer_.layer, problem_);
-  for (const WorkItem& item : plan) cost_.flop += item.flop;
+  for (const WorkItem& item : plan) cost_.flop += item.cost;
 }
 
 void ForwardTask::Share(absl::Span<Task* const> others) {
@@ -60,11 +60,11 @@ void ForwardTask::Share(absl::Span<Task* const> others) {
 }
 
 int64_t ForwardTask::item_count() const {
-  return stage_ == 0 ? 1 : static_cast<int64_t>(batch_->item_flop(stage()).size());
+  return stage_ == 0 ? 1 : static_cast<int64_t>(batch_->item_costs(stage()).size());
 }
 
 double ForwardTask::item_flop(int64_t item) const {
-  return stage_ == 0 ? 0 : batch_->item_flop(stage())[static_cast<size_t>(item)];
+  return stage_ == 0 ? 0 : batch_->item_costs(stage())[static_cast<size_t>(item)];
 }
 
 absl::Status ForwardTask::RunItem(int64_t item, Scratch& scratch) {
@@ -91,9 +91,7 @@ absl::Status ForwardTask::MakeBatch() {
       ForwardBatch::Create(*layer_.layer, kernel_, std::move(members));
   if (!batch.ok()) return batch.status();
   batch_ = *std::move(batch);
-  for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
-    for (double flop : batch_->item_flop(static_cast<ForwardBatch::Stage>(stage))) batch_record_->flop += flop;
-  }
+  batch_record_->flop = batch_->flop();
   return absl::OkStatus();
 }
 

@@ -13,6 +13,8 @@
 
 namespace triad {
 
+class AttentionKernel;
+
 // Rows [row_begin, row_end) of one (sequence, kv head), or of each of some kv heads, the first one's first. Rows fold
 // the queries that share a kv head, query-major: row r is query r / group of head kv_head * group + r % group. Items of
 // a problem write disjoint outputs.
@@ -23,10 +25,13 @@ struct WorkItem {
   int64_t row_begin = 0;
   int64_t row_end = 0;
   double flop = 0;  // that will be executed, padding of tiles included
+  double cost = 0;  // its time, in flop of long products (item_cost.h)
   // Set where the keys of these rows are computed in parts: this item computes one of them, and the part that is
   // ready last writes the outputs.
   std::shared_ptr<SplitRows> split;
   int64_t part = 0;
+  // Who computes it, where that is not the kernel that planned it.
+  const AttentionKernel* kernel = nullptr;
 
   int64_t rows_of_head() const { return row_end - row_begin; }
 };

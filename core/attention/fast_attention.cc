@@ -43,7 +43,10 @@ const AttentionKernel& FastAttention::KernelFor(const AttentionProblem& problem)
 }
 
 std::vector<WorkItem> FastAttention::Plan(const AttentionProblem& problem) const {
-  return KernelFor(problem).Plan(problem);
+  const AttentionKernel& kernel = KernelFor(problem);
+  std::vector<WorkItem> items = kernel.Plan(problem);
+  for (WorkItem& item : items) item.kernel = &kernel;  // to find it, all sequences are looked at
+  return items;
 }
 
 bool FastAttention::ReadsPieces(const AttentionProblem& problem) const {
@@ -52,7 +55,7 @@ bool FastAttention::ReadsPieces(const AttentionProblem& problem) const {
 
 absl::Status FastAttention::Run(const AttentionProblem& problem, const WorkItem& item, const AttentionOutputs& outputs,
                                 Scratch& scratch) const {
-  return KernelFor(problem).Run(problem, item, outputs, scratch);
+  return item.kernel->Run(problem, item, outputs, scratch);
 }
 
 }  // namespace triad

@@ -7,6 +7,7 @@
 
 #include "core/attention/fused_geometry.h"
 #include "core/attention/fused_item.h"
+#include "core/attention/item_cost.h"
 #include "core/attention/row_product.h"
 
 namespace triad {
@@ -31,6 +32,7 @@ std::vector<WorkItem> FusedAttention::Plan(const AttentionProblem& problem) cons
   std::vector<WorkItem> items;
   items.reserve(whole.size());
   for (const WorkItem& item : whole) SplitItem(problem, item, items);
+  SetCosts(problem, items);
   return items;
 }
 

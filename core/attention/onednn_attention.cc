@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "core/attention/item_cost.h"
 #include "core/attention/onednn_item.h"
 #include "core/attention/onednn_matmul.h"
 #include "core/attention/tile_geometry.h"
@@ -37,7 +38,10 @@ absl::StatusOr<std::unique_ptr<OneDnnAttention>> OneDnnAttention::Create(Instruc
 }
 
 std::vector<WorkItem> OneDnnAttention::Plan(const AttentionProblem& problem) const {
-  return PlanItems(problem, kTiledItems, [&](const WorkItem& item) { return FlopOf(problem, item); });
+  std::vector<WorkItem> items =
+      PlanItems(problem, kTiledItems, [&](const WorkItem& item) { return FlopOf(problem, item); });
+  SetCosts(problem, items);
+  return items;
 }
 
 absl::Status OneDnnAttention::Run(const AttentionProblem& problem, const WorkItem& item,

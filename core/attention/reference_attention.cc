@@ -216,6 +216,7 @@ std::vector<WorkItem> ReferenceAttention::Plan(const AttentionProblem& problem) 
         items.back().kv_head = kv_head;
         items.back().kv_heads = kv_heads;
         items.back().flop *= static_cast<double>(kv_heads);
+        items.back().cost = items.back().flop;
       }
     }
   }

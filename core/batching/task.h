@@ -16,7 +16,7 @@ enum class Priority : uint8_t { kNormal, kLow };
 struct TaskCost {
   int64_t tokens = 0;  // query tokens, over all sequences
   int64_t bytes = 0;   // of request and reply, held until Finish
-  double flop = 0;     // sum over the items
+  double flop = 0;     // what its items take, in flop of long products: their sum
   // False: slower than its flop says, and so never run by the submitter itself, nor taken as a measure of how fast work
   // goes.
   bool may_run_inline = true;

@@ -55,7 +55,8 @@ class ForwardBatch::Impl {
   // Throws std::bad_alloc.
   Impl(const HostedLayer& layer, const AttentionKernel& kernel, std::vector<ForwardMember> members);
 
-  absl::Span<const double> item_flop(Stage stage) const { return flop_[static_cast<size_t>(stage)]; }
+  absl::Span<const double> item_costs(Stage stage) const { return costs_[static_cast<size_t>(stage)]; }
+  double flop() const { return flop_; }
   absl::Status RunItem(Stage stage, int64_t item, Scratch& scratch);
 
  private:
@@ -104,17 +105,18 @@ class ForwardBatch::Impl {
   const ActivationLayout layout_;
   const SharedRows input_;
   const SharedRows context_;
-  SharedRows mixed_;                               // as input_, of the attention's output
-  const AlignedBytes query_rows_;                  // [tokens, query_stride]
-  const AlignedBytes context_rows_;                // [context tokens, context_stride]
-  const AlignedBytes mixed_rows_;                  // [tokens, mixed_stride]
-  std::vector<AttentionProblem> problems_;         // of each member
-  std::vector<ProjectionWork> projections_;        // items of stage 1
-  std::vector<AttentionWork> attentions_;          // of stage 2
-  std::vector<ProjectionWork> outputs_;            // of stage 3, first these
-  std::vector<PaddingWork> fills_;                 // then these
-  std::vector<ReplyPadding> paddings_;             // of each member
-  std::array<std::vector<double>, kStages> flop_;  // of each stage's items
+  SharedRows mixed_;                                // as input_, of the attention's output
+  const AlignedBytes query_rows_;                   // [tokens, query_stride]
+  const AlignedBytes context_rows_;                 // [context tokens, context_stride]
+  const AlignedBytes mixed_rows_;                   // [tokens, mixed_stride]
+  std::vector<AttentionProblem> problems_;          // of each member
+  std::vector<ProjectionWork> projections_;         // items of stage 1
+  std::vector<AttentionWork> attentions_;           // of stage 2
+  std::vector<ProjectionWork> outputs_;             // of stage 3, first these
+  std::vector<PaddingWork> fills_;                  // then these
+  std::vector<ReplyPadding> paddings_;              // of each member
+  std::array<std::vector<double>, kStages> costs_;  // of each stage's items
+  double flop_ = 0;
 };
 
 ForwardBatch::Impl::Impl(const HostedLayer& layer, const AttentionKernel& kernel, std::vector<ForwardMember> members)
@@ -184,7 +186,8 @@ void ForwardBatch::Impl::PlanAttention(size_t member, int64_t first_row, int64_t
   }
   for (const WorkItem& item : kernel_.Plan(problem)) {
     attentions_.push_back({.member = member, .item = item});
-    flop_[static_cast<size_t>(Stage::kAttention)].push_back(item.flop);
+    costs_[static_cast<size_t>(Stage::kAttention)].push_back(item.cost);
+    flop_ += item.flop;
   }
   problems_.push_back(std::move(problem));
 }
@@ -193,7 +196,8 @@ void ForwardBatch::Impl::PlanProducts(const ProjectionWork& work, Stage stage, s
   for (const ProjectionItem& item : PlanProjection(*work.projection, work.rows->count())) {
     items.push_back(work);
     items.back().item = item;
-    flop_[static_cast<size_t>(stage)].push_back(item.flop);
+    costs_[static_cast<size_t>(stage)].push_back(item.flop);
+    flop_ += item.flop;
   }
 }
 
@@ -201,7 +205,8 @@ void ForwardBatch::Impl::PlanPadding(size_t member) {
   paddings_.emplace_back(layer_, *members_[member].problem);
   for (const ReplyPadding::Item& item : paddings_.back().Items()) {
     fills_.push_back({.member = member, .item = item});
-    flop_[static_cast<size_t>(Stage::kOutput)].push_back(item.flop);
+    costs_[static_cast<size_t>(Stage::kOutput)].push_back(item.flop);
+    flop_ += item.flop;
   }
 }
 
@@ -309,7 +314,9 @@ absl::StatusOr<std::unique_ptr<ForwardBatch>> ForwardBatch::Create(const HostedL
   }
 }
 
-absl::Span<const double> ForwardBatch::item_flop(Stage stage) const { return impl_->item_flop(stage); }
+absl::Span<const double> ForwardBatch::item_costs(Stage stage) const { return impl_->item_costs(stage); }
+
+double ForwardBatch::flop() const { return impl_->flop(); }
 
 absl::Status ForwardBatch::RunItem(Stage stage, int64_t item, Scratch& scratch) {
   return impl_->RunItem(stage, item, scratch);
@@ -328,7 +335,7 @@ absl::Status RunForward(const HostedLayer& layer, const AttentionKernel& kernel,
   if (!batch.ok()) return batch.status();
   for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
     const auto which = static_cast<ForwardBatch::Stage>(stage);
-    const auto count = static_cast<int64_t>((*batch)->item_flop(which).size());
+    const auto count = static_cast<int64_t>((*batch)->item_costs(which).size());
     for (int64_t item = 0; item < count; ++item) {
       if (absl::Status status = (*batch)->RunItem(which, item, scratch); !status.ok()) return status;
     }

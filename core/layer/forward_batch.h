@@ -39,9 +39,11 @@ class ForwardBatch {
                                                               std::vector<ForwardMember> members);
   ~ForwardBatch();
 
-  // The items of a stage, by the work of each, padding included. A stage may have none. How work is split may depend on
-  // the batch; bytes do not.
-  absl::Span<const double> item_flop(Stage stage) const;
+  // The items of a stage, by the cost of each (WorkItem). A stage may have none. How work is split may depend on the
+  // batch; bytes do not.
+  absl::Span<const double> item_costs(Stage stage) const;
+  // What all items execute, padding included.
+  double flop() const;
 
   // Computes one item. Items of a stage may run at once on different threads, each once; a stage begins when the one
   // before has ended. `scratch` is the thread's, and is Reset here. INTERNAL: oneDNN failed.

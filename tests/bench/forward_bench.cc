@@ -114,7 +114,7 @@ void MeasureBatch(ForwardWorkload& workload, const AttentionKernel& kernel, std:
   meter.Run({0.0}, [&](size_t, int) { batch = workload.NewBatch(kernel); });
   for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
     const auto which = static_cast<ForwardBatch::Stage>(stage);
-    meter.Run(batch->item_flop(which), [&](size_t item, int thread) {
+    meter.Run(batch->item_costs(which), [&](size_t item, int thread) {
       Scratch& scratch = scratches[static_cast<size_t>(thread)];
       TRIAD_CHECK(batch->RunItem(which, static_cast<int64_t>(item), scratch).ok(), "the batch runs");
     });

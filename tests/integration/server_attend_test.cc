@@ -226,11 +226,20 @@ TEST_F(ServerAttendTest, RefusesBytesThatAreNoMessage) {
     EXPECT_THAT(status.error_message(),
                 AllOf(HasSubstr("triad.v1.AttendRequest"), HasSubstr(absl::StrCat(bytes.size()))));
   }
+}
+
+// Most of them are callers who went away while it came: no fault of a request's.
+TEST_F(ServerAttendTest, ACallWithoutAMessageIsRefusedAndNotCounted) {
+  const auto counted = [] {
+    return server_->Metric(R"(triad_requests_total{code="INVALID_ARGUMENT",method="Attend"})");
+  };
+  const double before = counted();
   RawCall none(channel_, kAttendMethod);
   none.WritesDone();
   const grpc::Status status = none.Finish();
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("none came whole"));
+  EXPECT_EQ(counted(), before);
 }
 
 // What an item of a stream is answered with, which comes decoded by gRPC.

@@ -157,7 +157,7 @@ std::vector<TestAnswer> RunBatch(const TestLayer& layer, absl::Span<const Forwar
   Scratch scratch;
   for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
     const auto which = static_cast<ForwardBatch::Stage>(stage);
-    const auto count = static_cast<int64_t>((*batch)->item_flop(which).size());
+    const auto count = static_cast<int64_t>((*batch)->item_costs(which).size());
     for (int64_t item = 0; item < count; ++item) {
       const absl::Status status = (*batch)->RunItem(which, backwards ? count - 1 - item : item, scratch);
       TRIAD_CHECK(status.ok(), "oneDNN computes a test's batch");

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "core/attention/validate_attention.h"
 #include "core/tensor/tensor.h"
 #include "gtest/gtest.h"
+#include "tests/support/attention_case.h"
 
 namespace triad {
 namespace {
@@ -90,6 +92,24 @@ int64_t ScratchAfterDecode(float value) {
     EXPECT_TRUE(kernel.Run(problem, item, {.output = output.data()}, scratch).ok());
   }
   return scratch.capacity_bytes();
+}
+
+// To look at all of them for each item, a request of 65,000 sequences took seconds.
+TEST(FastAttentionTest, AnItemLooksAtNoSequenceButItsOwn) {
+  const auto kernel = FastAttention::Create(DetectInstructionSet());
+  const AttentionCase attention_case(RandomContent({.batch = 3, .q_len = 2, .kv_len = 40}));
+  Scratch scratch;
+  ASSERT_TRUE(RunAll(**kernel, attention_case.problem(), attention_case.outputs(), scratch).ok());
+  const std::vector<std::byte> expected = attention_case.OutputBytes();
+  attention_case.FillOutputs(std::byte{0x5A});
+  for (const WorkItem& item : (*kernel)->Plan(attention_case.problem())) {
+    AttentionProblem problem = attention_case.problem();
+    for (int64_t s = 0; s < 3; ++s) {
+      if (s != item.sequence) problem.sequences[static_cast<size_t>(s)] = {.query_begin = -1, .q_len = 1 << 20};
+    }
+    ASSERT_TRUE((*kernel)->Run(problem, item, attention_case.outputs(), scratch).ok());
+  }
+  EXPECT_EQ(attention_case.OutputBytes(), expected);
 }
 
 TEST(FusedAttentionTest, AValueThatIsNoNumberLeavesTheThreadNoMoreMemory) {

@@ -183,7 +183,7 @@ TEST(ForwardBatchTest, AnEmptyBatchHasNoItems) {
   const auto batch = ForwardBatch::Create(*layer.hosted, MachineKernel(), {});
   ASSERT_TRUE(batch.ok());
   for (int stage = 0; stage < ForwardBatch::kStages; ++stage) {
-    EXPECT_TRUE((*batch)->item_flop(static_cast<ForwardBatch::Stage>(stage)).empty());
+    EXPECT_TRUE((*batch)->item_costs(static_cast<ForwardBatch::Stage>(stage)).empty());
   }
 }
 
