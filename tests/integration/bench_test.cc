@@ -150,6 +150,17 @@ TEST_F(BenchTest, ARecordedTraceSendsTheSameRequestsAtTheSameTimes) {
   }
 }
 
+TEST_F(BenchTest, TheSetupSaysWhenAndForHowLong) {
+  EXPECT_EQ(Run({"--duration", "1h", "--requests", "5", "--timeout", "7s", "--json"}), kExitOk) << err_.str();
+  const Json setup = Json::parse(out_.str())["setup"];
+  EXPECT_THAT(setup["began"].get<std::string>(),
+              ::testing::MatchesRegex("2[0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+ UTC"));
+  EXPECT_EQ(setup["duration"], "1h");
+  EXPECT_EQ(setup["requests"], 5);
+  EXPECT_EQ(setup["warmup"], "0");
+  EXPECT_EQ(setup["timeout"], "7s");
+}
+
 TEST_F(BenchTest, AGeneratorThatCannotKeepUpFailsTheRunAndSaysWhy) {
   EXPECT_EQ(Run({"--rate", "1000000", "--requests", "1000", "--max-in-flight", "1"}), kExitFailed);
   EXPECT_THAT(err_.str(), HasSubstr("requests were not sent, because --max-in-flight were"));

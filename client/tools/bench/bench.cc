@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 namespace triad::tools {
 namespace {
@@ -91,12 +92,19 @@ Json Bench::Setup() const {
     if (c.draw.kv_len) workload["kv_len"] = ToText(*c.draw.kv_len);
     workload["seed"] = c.draw.seed;
   }
-  Json setup = {{"workload", workload}, {"transport", c.stream ? "stream" : "unary"}, {"connections", c.connections}};
-  if (c.levels[0].concurrency == 0) {
-    setup["arrivals"] = c.levels[0].stages.empty()       ? "as recorded"
-                        : c.spacing == Spacing::kPoisson ? "poisson"
-                                                         : "constant";
+  Json setup = {{"began", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", c.began, absl::UTCTimeZone())},
+                {"workload", workload},
+                {"transport", c.stream ? "stream" : "unary"},
+                {"connections", c.connections}};
+  const bool is_open = c.levels[0].concurrency == 0;
+  const bool is_as_recorded = is_open && c.levels[0].stages.empty();
+  if (is_open) {
+    setup["arrivals"] = is_as_recorded ? "as recorded" : c.spacing == Spacing::kPoisson ? "poisson" : "constant";
   }
+  if (!is_as_recorded) setup["duration"] = absl::FormatDuration(absl::FromChrono(c.duration));
+  if (c.max_requests < BenchConfig().max_requests) setup["requests"] = c.max_requests;
+  setup["warmup"] = absl::FormatDuration(absl::FromChrono(c.warmup));
+  setup["timeout"] = absl::FormatDuration(c.timeout);
   if (c.slo) setup["slo"] = ToText(*c.slo);
   for (size_t i = 0; i < c.targets.size(); ++i) {
     const client::ServerInfo& s = servers_[i];

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/time/clock.h"
 #include "client/tools/bench/bench.h"
 #include "client/tools/bench/bench_flags.h"
 #include "client/tools/bench/bench_report.h"
@@ -20,8 +21,9 @@
 namespace triad::tools {
 namespace {
 
-absl::StatusOr<BenchReport> MakeRuns(const BenchConfig& config, const World& world) {
-  auto bench = Bench::Create(config, world.connect, RealClock());
+absl::StatusOr<BenchReport> MakeRuns(BenchConfig config, const World& world) {
+  config.began = absl::Now();
+  auto bench = Bench::Create(std::move(config), world.connect, RealClock());
   if (!bench.ok()) return bench.status();
   Progress progress(world.err, world.show_progress);
   return (*bench)->Run([&progress](std::function<std::string()> stage) { progress.Enter(std::move(stage)); },

@@ -49,6 +49,8 @@ struct BenchConfig {
   int64_t check = 8;  // answers of each run that are checked
 
   std::string record_path = {};  // where to write the requests sent; empty: nowhere
+
+  absl::Time began = absl::UnixEpoch();  // the date of the report
 };
 
 // A request as long as the longest that may be sent.

@@ -26,7 +26,7 @@ struct LevelReport {
 };
 
 struct BenchReport {
-  Json setup;  // what was sent, how, to whom
+  Json setup;  // what was sent, how, to whom and when
   std::optional<ServiceLevel> slo;
   std::vector<LevelReport> levels;  // in the order in which they ran; not empty
 
@@ -65,7 +65,7 @@ Json ReportJson(const BenchReport& report);
 // A line of names, then one for each level. Durations are in nanoseconds; empty where nothing was answered.
 std::string ReportCsv(const BenchReport& report);
 
-// One page that needs nothing else: distribution of latency, throughput and errors over time, as SVG.
+// One page that needs nothing else: distribution of latency; latency, throughput and errors over time, as SVG.
 std::string ReportHtml(const BenchReport& report);
 
 }  // namespace triad::tools

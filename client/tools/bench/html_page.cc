@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,19 +15,27 @@ namespace triad::tools {
 namespace {
 
 constexpr char kStyle[] = R"(
-:root { color-scheme: light dark; --text: #1c2127; --faint: #d7dce2; --back: #ffffff; }
-@media (prefers-color-scheme: dark) { :root { --text: #dfe3e8; --faint: #3a424c; --back: #15191e; } }
+:root { color-scheme: light dark; --text: #1c2127; --faint: #d7dce2; --back: #ffffff; --bad: #c62828; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #dfe3e8; --faint: #3a424c; --back: #15191e; --bad: #ff8a80; }
+}
 body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 1080px;
        margin: 2em auto; padding: 0 1em; }
 table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
+td, th { padding: .25em .5em; text-align: left; vertical-align: top; border-bottom: 1px solid var(--faint); }
+td:first-child, th:first-child { padding-left: 0; }
+td:last-child, th:last-child { padding-right: 0; }
+td:last-child { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
-td, th { padding: .25em .7em; text-align: right; border-bottom: 1px solid var(--faint); white-space: nowrap; }
-td:first-child, th:first-child { text-align: left; }
-svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; }
+.wide td, .wide th { font-size: 13px; text-align: right; }
+.wide td { white-space: nowrap; }
+.wide td:first-child, .wide th:first-child { text-align: left; white-space: normal; min-width: 8em;
+                                             position: sticky; left: 0; background: var(--back); }
+svg { width: 100%; min-width: 600px; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--text); }
 svg .title { font-size: 15px; font-weight: 600; }
 svg .grid { stroke: var(--faint); }
-.bad { color: #c62828; }
+.bad { color: var(--bad); }
 )";
 
 constexpr char kBlue[] = "#2f7ed8";
@@ -50,24 +59,29 @@ void AppendSetup(std::string& html, const Json& object, const std::string& prefi
   }
 }
 
+// Of the summary. The charts have the others, and the page is as wide as these.
+constexpr NamedShare kSummaryShares[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}};
+
 void AppendSummary(std::string& html, const BenchReport& report) {
+  const bool is_open = std::any_of(report.levels.begin(), report.levels.end(), std::mem_fn(&LevelReport::is_open));
   std::vector<std::string> names = {"", "results/s"};
-  for (const NamedShare& share : kReportedShares) names.emplace_back(share.name);
-  for (const char* name : {"max", "queue p50", "compute p50", "errors", "late", "dropped"}) names.emplace_back(name);
   if (report.slo) names.insert(names.end(), {"goodput/s", ToText(*report.slo)});
+  names.emplace_back("errors");
+  if (is_open) names.insert(names.end(), {"late", "dropped"});
+  for (const NamedShare& share : kSummaryShares) names.emplace_back(share.name);
+  names.insert(names.end(), {"queue p50", "compute p50"});
   html += "<div class=\"wide\"><table>\n" + Row(names, "th");
   for (const LevelReport& level : report.levels) {
     const RunResult& r = level.result;
     std::vector<std::string> cells = {level.label, absl::StrFormat("%.1f", r.throughput())};
-    for (const NamedShare& share : kReportedShares) cells.push_back(ShortPercentile(r.latency, share.share));
-    cells.push_back(r.latency.empty() ? "-" : ShortDuration(r.latency.max()));
-    cells.push_back(ShortPercentile(r.queue, 0.5));
-    cells.push_back(ShortPercentile(r.compute, 0.5));
-    for (const int64_t count : {r.answered() - r.succeeded(), r.late, r.dropped}) cells.push_back(absl::StrCat(count));
     if (report.slo) {
       cells.push_back(absl::StrFormat("%.1f", r.goodput()));
       cells.emplace_back(report.slo->IsMet(r.within_slo, r.due()) ? "met" : "missed");
     }
+    cells.push_back(absl::StrCat(r.answered() - r.succeeded()));
+    if (is_open) cells.insert(cells.end(), {absl::StrCat(r.late), absl::StrCat(r.dropped)});
+    for (const NamedShare& share : kSummaryShares) cells.push_back(ShortPercentile(r.latency, share.share));
+    cells.insert(cells.end(), {ShortPercentile(r.queue, 0.5), ShortPercentile(r.compute, 0.5)});
     html += Row(cells);
   }
   html += "</table></div>\n";
@@ -100,13 +114,33 @@ Chart DistributionChart(const RunResult& r) {
   return chart;
 }
 
-// A curve of counts over time, as rates; `count` picks the member.
-Curve RateCurve(const TimeSeries& series, int64_t TimeSeries::Interval::*count) {
+double InSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// Where the series of a run ends: inside its last interval where the run did; errors may come later than that.
+double SeriesEnd(const RunResult& r) {
+  const auto intervals = static_cast<int64_t>(r.series.intervals().size());
+  const Duration end = intervals * r.series.interval();
+  return InSeconds(r.elapsed > end - r.series.interval() ? std::min(r.elapsed, end) : end);
+}
+
+// A curve of counts over time, as rates; `count` picks the member. The last interval is shorter than the others, and so
+// counts with the one before it: by itself a few late answers would look like a drop, or like a peak.
+Curve RateCurve(const RunResult& r, int64_t TimeSeries::Interval::*count) {
   Curve curve;
-  const double seconds = std::chrono::duration<double>(series.interval()).count();
-  for (size_t i = 0; i < series.intervals().size(); ++i) {
-    curve.points.emplace_back((static_cast<double>(i) + 0.5) * seconds,
-                              static_cast<double>(series.intervals()[i].*count) / seconds);
+  const auto& intervals = r.series.intervals();
+  double from = 0;
+  int64_t counted = 0;
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    counted += intervals[i].*count;
+    if (i + 2 == intervals.size()) continue;
+    const bool is_last = i + 1 == intervals.size();
+    const double to = is_last ? SeriesEnd(r) : static_cast<double>(i + 1) * InSeconds(r.series.interval());
+    const double rate = static_cast<double>(counted) / (to - from);
+    if (curve.points.empty()) curve.points.emplace_back(from, rate);
+    curve.points.emplace_back((from + to) / 2, rate);
+    if (is_last) curve.points.emplace_back(to, rate);
+    from = to;
+    counted = 0;
   }
   return curve;
 }
@@ -117,9 +151,8 @@ double LargestY(const Curve& curve) {
   return largest;
 }
 
-Axis TimeAxis(const TimeSeries& series) {
-  const double seconds = std::chrono::duration<double>(series.interval()).count();
-  const double end = seconds * static_cast<double>(std::max<size_t>(series.intervals().size(), 1));
+Axis TimeAxis(const RunResult& r) {
+  const double end = r.series.intervals().empty() ? InSeconds(r.series.interval()) : SeriesEnd(r);
   Axis axis = LinearAxis("seconds since the start", end);
   axis.high = end;
   while (axis.ticks.back().at > end) axis.ticks.pop_back();
@@ -127,26 +160,44 @@ Axis TimeAxis(const TimeSeries& series) {
 }
 
 Chart ThroughputChart(const RunResult& r) {
-  Curve results = RateCurve(r.series, &TimeSeries::Interval::succeeded);
-  Curve sent = RateCurve(r.series, &TimeSeries::Interval::sent);
+  Curve results = RateCurve(r, &TimeSeries::Interval::succeeded);
+  Curve sent = RateCurve(r, &TimeSeries::Interval::sent);
   results.name = "results";
   results.color = kBlue;
   results.is_filled = true;
   sent.name = "sent";
   sent.color = kGrey;
   return {.title = "Throughput over time",
-          .x = TimeAxis(r.series),
+          .x = TimeAxis(r),
           .y = LinearAxis("requests/s", std::max(LargestY(results), LargestY(sent))),
           .curves = {sent, results}};
 }
 
+// By when the answers came: where a load bends the server, it rises. A line leads over intervals without one.
+Chart SlowestChart(const RunResult& r) {
+  Curve slowest{.name = absl::StrCat("slowest answer of each ", ShortDuration(r.series.interval())), .color = kBlue};
+  Duration least = r.latency.max();
+  for (size_t i = 0; i < r.series.intervals().size(); ++i) {
+    const TimeSeries::Interval& interval = r.series.intervals()[i];
+    if (interval.succeeded == 0) continue;
+    least = std::min(least, interval.slowest);
+    for (const size_t edge : {i, i + 1}) {
+      slowest.points.emplace_back(static_cast<double>(edge) * InSeconds(r.series.interval()), LogNs(interval.slowest));
+    }
+  }
+  return {.title = "Latency over time",
+          .x = TimeAxis(r),
+          .y = DurationAxis("latency", least, r.latency.max()),
+          .curves = {slowest}};
+}
+
 Chart ErrorChart(const RunResult& r) {
-  Curve errors = RateCurve(r.series, &TimeSeries::Interval::failed);
+  Curve errors = RateCurve(r, &TimeSeries::Interval::failed);
   errors.name = "errors and dropped";
   errors.color = kRed;
   errors.is_filled = true;
   return {.title = "Errors over time",
-          .x = TimeAxis(r.series),
+          .x = TimeAxis(r),
           .y = LinearAxis("requests/s", LargestY(errors)),
           .curves = {errors}};
 }
@@ -157,8 +208,10 @@ void AppendLevel(std::string& html, const LevelReport& level) {
   if (!level.generator.ok()) {
     absl::StrAppend(&html, "<p class=\"bad\">", EscapeHtml(std::string(level.generator.message())), "</p>\n");
   }
-  html += r.latency.empty() ? "<p>No results.</p>\n" : ToSvg(DistributionChart(r));
-  html += ToSvg(ThroughputChart(r)) + ToSvg(ErrorChart(r));
+  if (r.latency.empty()) html += "<p>No results.</p>\n";
+  html += "<div class=\"wide\">\n";
+  if (!r.latency.empty()) html += ToSvg(DistributionChart(r)) + ToSvg(SlowestChart(r));
+  html += ToSvg(ThroughputChart(r)) + ToSvg(ErrorChart(r)) + "</div>\n";
   html += "<table>\n" + Row({"code", "answers", "first message"}, "th");
   for (size_t code = 0; code < kStatusCodes; ++code) {
     if (r.codes[code].count == 0) continue;

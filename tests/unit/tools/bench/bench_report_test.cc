@@ -156,6 +156,104 @@ TEST(BenchReportTest, TheHtmlPageNeedsNothingElse) {
                           Not(HasSubstr("@import")), Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
 }
 
+// The cells of the first row of `html` that has `tag` for them.
+std::vector<std::string> FirstRow(const std::string& html, const std::string& tag) {
+  std::vector<std::string> cells;
+  const std::string open = "<" + tag + ">";
+  const std::string row = html.substr(html.find("<tr>" + open));
+  for (size_t at = 0, end = row.find("</tr>"); (at = row.find(open, at)) < end;) {
+    at += open.size();
+    cells.push_back(row.substr(at, row.find('<', at) - at));
+  }
+  return cells;
+}
+
+TEST(HtmlPageTest, WhatMattersStandsFirst) {
+  const std::string html = ReportHtml(Report({Level("rate 100/s")}));
+  const std::vector<std::string> names = FirstRow(html, "th");
+  EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 7),
+            (std::vector<std::string>{"", "results/s", "goodput/s", "p50=4ms", "errors", "late", "dropped"}));
+  EXPECT_LE(names.size(), 14u) << "what 1080 pixels hold";
+  const std::vector<std::string> cells = FirstRow(html, "td");
+  ASSERT_EQ(cells.size(), names.size());
+  EXPECT_EQ(std::vector<std::string>(cells.begin(), cells.begin() + 7),
+            (std::vector<std::string>{"rate 100/s", "80.0", "40.0", "missed", "2", "0", "0"}));
+}
+
+TEST(HtmlPageTest, AClosedLoopHasNoColumnsOfASchedule) {
+  BenchReport report = Report({Level("concurrency 1")});
+  report.levels[0].is_open = false;
+  report.slo.reset();
+  const std::vector<std::string> names = FirstRow(ReportHtml(report), "th");
+  EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 4),
+            (std::vector<std::string>{"", "results/s", "errors", "p50"}));
+  EXPECT_EQ(FirstRow(ReportHtml(report), "td").size(), names.size());
+}
+
+// The points of the last curve in the chart called `title`.
+std::vector<std::pair<double, double>> LastCurve(const std::string& html, const std::string& title) {
+  const std::string chart = html.substr(html.find("aria-label=\"" + title), html.find("</svg>", html.find(title)));
+  const size_t path = chart.rfind("<path d=\"", chart.find("</svg>")) + 9;
+  std::string text = chart.substr(path, chart.find('"', path) - path);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == 'M' || c == 'L'; }, ' ');
+  std::istringstream numbers(text);
+  std::vector<std::pair<double, double>> points;
+  for (double x = 0, y = 0; numbers >> x >> y;) points.emplace_back(x, y);
+  return points;
+}
+
+// A result every 10 ms, the last one at `end`, each after 1 ms or, from `slow_from` on, 20 ms.
+LevelReport Steady(Duration end, Duration slow_from = std::chrono::hours(1)) {
+  RunRecorder recorder({}, Time());
+  for (Duration at = milliseconds(5); at <= end; at += milliseconds(10)) {
+    const RequestTimes times = {
+        .due = Time(at - milliseconds(at < slow_from ? 1 : 20)), .sent = Time(at), .answered = Time(at)};
+    recorder.OnSent(times.due, times.sent);
+    recorder.OnResult(times, {});
+  }
+  return {.label = "steady", .result = recorder.Result()};
+}
+
+TEST(HtmlPageTest, AnIntervalThatTheRunEndsInIsNoDropOfThroughput) {
+  for (const int end : {55, 105, 205, 245, 295}) {
+    const auto points = LastCurve(ReportHtml(Report({Steady(milliseconds(end))})), "Throughput over time");
+    ASSERT_GE(points.size(), 3u) << end;
+    const auto [least, most] = std::minmax_element(points.begin(), points.end(),
+                                                   [](const auto& a, const auto& b) { return a.second < b.second; });
+    EXPECT_LT(most->second - least->second, 20) << end << " ms; the plot is 196 high, and holds about 100/s";
+    EXPECT_EQ(points.front().first, 72) << "from the left edge";
+    EXPECT_EQ(points.back().first, 688) << "to the right";
+  }
+}
+
+TEST(HtmlPageTest, ErrorsAfterTheLastResultKeepTheirIntervals) {
+  LevelReport level = Steady(milliseconds(195));
+  for (int i = 0; i < 10; ++i) level.result.series.AddFailed(milliseconds(950));
+  const auto errors = LastCurve(ReportHtml(Report({level})), "Errors over time");
+  EXPECT_LT(errors.back().second, errors.front().second) << "higher up: there are some";
+  EXPECT_EQ(errors.back().first, 688);
+}
+
+TEST(HtmlPageTest, LatencyOverTimeShowsWhereItRises) {
+  const std::string html = ReportHtml(Report({Steady(milliseconds(1000), /*slow_from=*/milliseconds(500))}));
+  EXPECT_THAT(html, AllOf(HasSubstr("Latency over time"), HasSubstr("slowest answer of each 100ms")));
+  const auto points = LastCurve(html, "Latency over time");
+  ASSERT_EQ(points.size(), 20u) << "two for each";
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (i == 10) {
+      EXPECT_LT(points[i].second, points[i - 1].second) << "higher up: slower";
+    } else {
+      EXPECT_EQ(points[i].second, points[i - 1].second) << i;
+    }
+  }
+}
+
+TEST(HtmlPageTest, WithoutAResultThereIsNoLatencyOverTime) {
+  EXPECT_THAT(ReportHtml(Report({LevelReport{.label = "concurrency 1"}})),
+              AllOf(Not(HasSubstr("Latency over time")), HasSubstr("Throughput over time"), Not(HasSubstr("nan"))));
+}
+
 TEST(VerdictTest, ErrorsAndAMissedObjectiveAreResults) {
   EXPECT_EQ(Verdict(Report({Level("rate 100/s")})), absl::OkStatus());
 }
