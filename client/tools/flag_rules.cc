@@ -6,16 +6,23 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace triad::tools {
 namespace {
 
+// `flag` is "--rate", or "--arrivals poisson".
+bool IsGiven(const CLI::App& command, const std::string& flag) {
+  const std::pair<std::string, std::string> name_and_value = absl::StrSplit(flag, absl::MaxSplits(' ', 1));
+  const auto& [name, value] = name_and_value;
+  const CLI::Option* option = command.get_option(name);
+  if (option->count() == 0) return false;
+  if (option->get_items_expected_max() == 0) return option->as<bool>();  // --causal=false is none
+  return value.empty() || option->results().back() == value;
+}
+
 void Check(const CLI::App& command, const FlagRule& rule) {
-  const auto given = [&command](const std::string& flag) {
-    const CLI::Option* option = command.get_option(flag);
-    const bool takes_value = option->get_items_expected_max() > 0;
-    return option->count() > 0 && (takes_value || option->as<bool>());  // --causal=false is none
-  };
+  const auto given = [&command](const std::string& flag) { return IsGiven(command, flag); };
   const auto refuse = [&rule](const std::string& flag, const std::string& does_what) {
     throw CLI::ValidationError(absl::StrCat(flag, " ", does_what, ": ", rule.why));
   };

@@ -10,7 +10,8 @@ class App;
 
 namespace triad::tools {
 
-// What flags need to have an effect. Names are as in "--rate".
+// What flags need to have an effect. Names are as in "--rate"; what is needed or excluded may be a flag with a certain
+// value, "--arrivals poisson".
 struct FlagRule {
   std::vector<std::string> flags;          // the rule is about each of them
   std::string when = {};                   // a flag without which the rule says nothing; empty: it always holds

@@ -150,6 +150,37 @@ TEST_F(BenchTest, ARecordedTraceSendsTheSameRequestsAtTheSameTimes) {
   }
 }
 
+TEST_F(BenchTest, ALogOfLengthsIsSentAsALoadSays) {
+  const std::string path = TempPath("lengths.trace");
+  std::ofstream(path) << R"({"triad_trace":1,"workload":{"kind":"attend"}})"
+                      << "\n{\"tokens\":3}\n{\"tokens\":5}\n";
+  const std::string recorded = TempPath("sent.trace");
+  EXPECT_EQ(Level({"--trace", path, "--concurrency", "1", "--requests", "3", "--record", recorded})["results"], 3);
+  const auto sent = ReadTrace(recorded);
+  ASSERT_TRUE(sent.ok()) << sent.status();
+  std::vector<int64_t> lengths;
+  for (const TraceEntry& entry : sent->entries) lengths.push_back(entry.request.tokens);
+  EXPECT_EQ(lengths, (std::vector<int64_t>{3, 5, 3}));
+}
+
+// Two runs of a trace at Poisson times differ in their seed only.
+TEST_F(BenchTest, ASeedBesideATraceDrawsTheTimes) {
+  const std::string path = TempPath("lengths.trace");
+  std::ofstream(path) << R"({"triad_trace":1,"workload":{"kind":"attend"}})"
+                      << "\n{\"tokens\":3}\n";
+  std::vector<Duration> firsts;
+  for (const char* seed : {"7", "7", "8"}) {
+    const std::string recorded = TempPath("sent.trace");
+    ASSERT_EQ(Run({"--trace", path, "--rate", "500", "--arrivals", "poisson", "--seed", seed, "--requests", "2",
+                   "--late-after", "1h", "--record", recorded}),
+              kExitOk)
+        << err_.str();
+    firsts.push_back(ReadTrace(recorded)->entries[0].due);
+  }
+  EXPECT_EQ(firsts[0], firsts[1]);
+  EXPECT_NE(firsts[0], firsts[2]);
+}
+
 TEST_F(BenchTest, TheSetupSaysWhenAndForHowLong) {
   EXPECT_EQ(Run({"--duration", "1h", "--requests", "5", "--timeout", "7s", "--json"}), kExitOk) << err_.str();
   const Json setup = Json::parse(out_.str())["setup"];

@@ -90,8 +90,8 @@ Json Bench::Setup() const {
   } else {
     workload["tokens"] = ToText(c.draw.tokens);
     if (c.draw.kv_len) workload["kv_len"] = ToText(*c.draw.kv_len);
-    workload["seed"] = c.draw.seed;
   }
+  if (!c.trace || c.spacing == Spacing::kPoisson) workload["seed"] = c.draw.seed;
   Json setup = {{"began", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", c.began, absl::UTCTimeZone())},
                 {"workload", workload},
                 {"transport", c.stream ? "stream" : "unary"},

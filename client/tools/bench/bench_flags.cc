@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/tools/flag_rules.h"
 #include "client/tools/option_kinds.h"
@@ -20,6 +21,14 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& name, absl::Durat
              command, name, least, kMost, [&target](absl::Duration time) { target = absl::ToChronoNanoseconds(time); },
              description)
       ->default_str(absl::FormatDuration(absl::FromChrono(target)));
+}
+
+// A file to write.
+CLI::Option* AddOutput(CLI::App& command, const std::string& name, std::string& path, const std::string& description) {
+  const auto check = [](const std::string& text) {
+    return text == "-" ? "must be a file: - is not standard output here, and a file of that name is ./-" : "";
+  };
+  return command.add_option(name, path, description)->type_name("FILE")->check(CLI::Validator(check, ""));
 }
 
 void AddServerFlags(CLI::App& command, BenchFlags& flags) {
@@ -60,7 +69,10 @@ void AddWorkloadFlags(CLI::App& command, BenchFlags& flags) {
            command.add_flag("--causal", w.causal, "Hide keys after a query's position, the last query at the last key"),
            command.add_option("--keep", w.keep, "Send a keep mask that leaves this share visible; 1: none")
                ->capture_default_str(),
-           command.add_option("--seed", draw.seed, "Of lengths, contents and Poisson arrivals")->capture_default_str(),
+           command
+               .add_option("--seed", draw.seed,
+                           "Of lengths, contents and Poisson arrivals; with --trace of the arrivals only")
+               ->capture_default_str(),
        }) {
     option->group(group);
   }
@@ -90,12 +102,11 @@ void AddLoadFlags(CLI::App& command, BenchFlags& flags) {
       ->group(group);
   command
       .add_option("--trace", flags.trace,
-                  "Send the requests that --record wrote, when they were due then; with --concurrency or --rate, as "
-                  "those say")
+                  "Send the requests that --record wrote, when they were due then; with --concurrency or --rate, "
+                  "which a trace without times needs, as those say")
       ->type_name("FILE")
       ->group(group);
-  command.add_option("--record", c.record_path, "Write the requests of the run, to be sent again by --trace")
-      ->type_name("FILE")
+  AddOutput(command, "--record", c.record_path, "Write the requests of the run, to be sent again by --trace")
       ->group(group);
 }
 
@@ -114,8 +125,13 @@ void AddJudgementFlags(CLI::App& command, BenchFlags& flags) {
       ->group(group);
   command.add_option("--check", c.check, "Answers of each run that are checked")->capture_default_str()->group(group);
   command.add_flag("--json", flags.json, "Print for machines")->group(group);
-  command.add_option("--csv", flags.csv, "Write a row for each run")->type_name("FILE")->group(group);
-  command.add_option("--html", flags.html, "Write a page with charts")->type_name("FILE")->group(group);
+  AddOutput(command, "--csv", flags.csv, "Write a row for each run")->group(group);
+  AddOutput(command, "--html", flags.html, "Write a page with charts")->group(group);
+}
+
+// When requests are due is the trace's to say.
+bool IsSentAsRecorded(const BenchFlags& flags) {
+  return !flags.trace.empty() && flags.rate.empty() && flags.concurrency.empty() && !flags.config.find_max;
 }
 
 absl::Status ReadWorkload(const BenchFlags& flags, BenchConfig& config) {
@@ -123,6 +139,10 @@ absl::Status ReadWorkload(const BenchFlags& flags, BenchConfig& config) {
   if (!flags.trace.empty()) {
     auto trace = ReadTrace(flags.trace);
     if (!trace.ok()) return trace.status();
+    if (IsSentAsRecorded(flags) && !trace->has_times) {
+      return absl::InvalidArgumentError(absl::StrCat("--trace needs --concurrency or --rate: no line of ", flags.trace,
+                                                     " says due_ns, when its request is due"));
+    }
     w = trace->workload;
     config.trace = std::make_shared<const std::vector<TraceEntry>>(std::move(trace->entries));
     return absl::OkStatus();
@@ -145,7 +165,7 @@ absl::StatusOr<std::vector<LoadLevel>> ReadLevels(const BenchFlags& flags) {
   if (!flags.concurrency.empty()) return ParseConcurrency(flags.concurrency);
   constexpr double kFirstRate = 100;  // doubled until it is too much
   if (flags.config.find_max) return std::vector<LoadLevel>{ConstantRate(kFirstRate, flags.config.duration)};
-  if (!flags.trace.empty()) return std::vector<LoadLevel>{{.label = "as recorded"}};
+  if (IsSentAsRecorded(flags)) return std::vector<LoadLevel>{{.label = "as recorded"}};
   return ParseConcurrency("1");
 }
 
@@ -165,9 +185,13 @@ std::vector<FlagRule> BenchFlagRules() {
       {.flags = {"--target", "--connections", "--stream", "--timeout", "--rate", "--warmup", "--trace", "--record",
                  "--slo", "--find-max", "--check", "--json", "--csv", "--html"}},
       {.flags = {"--layer", "--layer-version", "--tokens", "--kv-len", "--batch", "--heads", "--kv-heads", "--head-dim",
-                 "--v-head-dim", "--dtype", "--causal", "--keep", "--seed"},
+                 "--v-head-dim", "--dtype", "--causal", "--keep"},
        .excludes = {"--trace"},
        .why = "a trace brings its own requests"},
+      {.flags = {"--seed"},
+       .when = "--trace",
+       .needs = {"--arrivals poisson"},
+       .why = "a trace brings its own requests, and only when they are due may be drawn"},
       {.flags = {"--heads", "--kv-heads", "--head-dim", "--v-head-dim", "--causal"},
        .excludes = {"--layer"},
        .why = "a layer has its own, and this is of Attend requests"},
@@ -185,7 +209,7 @@ std::vector<FlagRule> BenchFlagRules() {
       {.flags = {"--duration"},
        .when = "--trace",
        .needs = {"--concurrency", "--rate", "--find-max"},
-       .why = "by itself the trace says when its requests are due, the last one too"},
+       .why = "a run that is sent at a trace's own times ends with the last of them"},
       {.flags = {"--requests"},
        .excludes = {"--find-max"},
        .why = "a run that ends before its --duration does not show that a rate can be kept up"},

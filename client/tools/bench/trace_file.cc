@@ -129,6 +129,7 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
                  "1, due_ns >= 0");
     }
     due = entry.due;
+    trace.has_times |= object->contains("due_ns");
     trace.entries.push_back(entry);
   }
   if (file.bad()) return absl::ErrnoToStatus(errno, path);

@@ -5,8 +5,9 @@
 //   ...
 //
 // Of a line only "tokens" must be there: "kv_len" is then the same, "seed" the line's number, "due_ns" that of the line
-// before. So a log of lengths becomes a trace with a few strokes. Empty lines below the first are left out, but
-// counted. Lines may come in any order of time: threads write them side by side.
+// before. So a log of lengths becomes a trace with a few strokes; where no line says "due_ns", only something else can
+// say when to send. Empty lines below the first are left out, but counted. Lines may come in any order of time: threads
+// write them side by side.
 #pragma once
 
 #include <fstream>
@@ -27,6 +28,7 @@ namespace triad::tools {
 struct Trace {
   Workload workload;                // a Forward's widths are not in the file: they are the layer's
   std::vector<TraceEntry> entries;  // not empty; by `due`
+  bool has_times = false;           // a line says "due_ns"; else every `due` is 0
 };
 
 // The members of a workload that matter to its kind; reports have them too.

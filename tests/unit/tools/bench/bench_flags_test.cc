@@ -67,10 +67,17 @@ TEST(BenchFlagsTest, ALayerMakesItForward) {
   EXPECT_EQ(config->connections, 3);
 }
 
-TEST(BenchFlagsTest, ATraceBringsItsWorkloadAndMayBringItsTimes) {
+// The path of a trace of the lines `requests`.
+std::string WriteTrace(const std::string& requests) {
   const std::string path = TempPath("flags.trace");
   std::ofstream(path) << R"({"triad_trace":1,"workload":{"kind":"forward","layer":"demo"}})"
-                      << "\n{\"tokens\":5}\n";
+                      << "\n"
+                      << requests;
+  return path;
+}
+
+TEST(BenchFlagsTest, ATraceBringsItsWorkloadAndMayBringItsTimes) {
+  const std::string path = WriteTrace("{\"due_ns\":0,\"tokens\":5}\n");
   const auto replay = Parse({"--trace", path});
   ASSERT_TRUE(replay.ok()) << replay.status();
   EXPECT_EQ(replay->workload.layer, "demo");
@@ -79,6 +86,37 @@ TEST(BenchFlagsTest, ATraceBringsItsWorkloadAndMayBringItsTimes) {
   const auto faster = Parse({"--trace", path, "--concurrency", "4"});
   ASSERT_TRUE(faster.ok()) << faster.status();
   EXPECT_EQ(faster->levels[0].concurrency, 4);
+}
+
+TEST(BenchFlagsTest, ATraceWithoutTimesNeedsALoad) {
+  const std::string path = WriteTrace("{\"tokens\":5}\n{\"tokens\":6}\n");
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"bench", "--trace", path}), kExitUsage);
+  EXPECT_THAT(tool.err.str(), HasSubstr("--trace needs --concurrency or --rate: no line of " + path + " says due_ns"));
+  EXPECT_FALSE(tool.target.has_value()) << "nothing was sent";
+  for (const std::vector<std::string>& load :
+       {std::vector<std::string>{"--concurrency", "2"}, {"--rate", "9"}, {"--find-max", "--slo", "p99=1s"}}) {
+    std::vector<std::string> line = {"--trace", path, "--duration", "2s"};
+    line.insert(line.end(), load.begin(), load.end());
+    EXPECT_TRUE(Parse(line).ok()) << ::testing::PrintToString(line);
+  }
+}
+
+TEST(BenchFlagsTest, ASeedBesideATraceIsOfPoissonArrivals) {
+  const std::string path = WriteTrace("{\"tokens\":5}\n");
+  const auto config = Parse({"--trace", path, "--rate", "9", "--arrivals", "poisson", "--seed", "7"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->draw.seed, 7u);
+  for (const std::vector<std::string>& load : {std::vector<std::string>{},
+                                               {"--concurrency", "1"},
+                                               {"--rate", "9"},
+                                               {"--rate", "9", "--arrivals", "constant"}}) {
+    std::vector<std::string> line = {"bench", "--trace", path, "--seed", "7"};
+    line.insert(line.end(), load.begin(), load.end());
+    ToolRun tool;
+    EXPECT_EQ(tool.Run(line), kExitUsage) << ::testing::PrintToString(line);
+    EXPECT_THAT(tool.err.str(), HasSubstr("--seed beside --trace needs --arrivals poisson"));
+  }
 }
 
 TEST(BenchFlagsTest, ASearchBeginsSomewhere) {
@@ -196,6 +234,9 @@ TEST(BenchCommandTest, WhatMakesNoSenseIsAUsageErrorAndSendsNothing) {
       {{"--csv", "none/at/all.csv"}, "--csv cannot be written: none/at/all.csv"},
       {{"--html", ::testing::TempDir()}, "--html cannot be written"},
       {{"--record", "none/r.trace"}, "--record cannot be written"},
+      {{"--csv", "-"}, "--csv: must be a file: - is not standard output"},
+      {{"--html", "-"}, "--html: must be a file: - is not standard output"},
+      {{"--record", "-"}, "--record: must be a file: - is not standard output"},
       {{"--csv", "report", "--html", "./report"}, "--html would overwrite the file of --csv"},
       {{"--trace", "absent.trace", "--heads", "4"}, "--heads"},
   };

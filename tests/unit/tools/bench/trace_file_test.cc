@@ -71,6 +71,12 @@ TEST(TraceFileTest, OfALineOnlyTokensMustBeThere) {
   EXPECT_EQ(trace->entries[1].due, Duration(9));
 }
 
+TEST(TraceFileTest, OneLineWithATimeMakesATraceWithTimes) {
+  const std::string header = std::string(kHeader) + "\n";
+  EXPECT_FALSE(ReadTrace(WriteText(header + "{\"tokens\":5}\n{\"tokens\":6}\n"))->has_times);
+  EXPECT_TRUE(ReadTrace(WriteText(header + "{\"tokens\":5}\n{\"tokens\":6,\"due_ns\":0}\n"))->has_times);
+}
+
 TEST(TraceFileTest, AFaultNamesFileAndLine) {
   const std::string header = std::string(kHeader) + "\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
