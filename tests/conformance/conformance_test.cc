@@ -25,8 +25,8 @@ InstructionSet TestedInstructionSet() {
   const InstructionSet best = DetectInstructionSet();
   const char* cap = std::getenv("TRIAD_INSTRUCTION_SET");
   if (cap == nullptr) return best;
-  for (InstructionSet isa :
-       {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512, InstructionSet::kAvx512Bf16}) {
+  for (InstructionSet isa : {InstructionSet::kGeneric, InstructionSet::kAvx2, InstructionSet::kAvx512,
+                             InstructionSet::kAvx512Bf16, InstructionSet::kAmxBf16}) {
     if (Name(isa) == cap) return std::min(isa, best);
   }
   TRIAD_CHECK(false, "TRIAD_INSTRUCTION_SET names an instruction set");

@@ -14,18 +14,27 @@
 namespace triad {
 namespace {
 
-// Query `i` alone, against the keys that were there when it came: a decode step.
-AttentionContent DecodeStep(const AttentionContent& prefill, int64_t i) {
-  AttentionContent step = prefill;
-  step.options.q_len = 1;
-  step.options.key_lengths = {{prefill.position(0, i) + 1}};
-  const std::array<int64_t, 4>& all = prefill.query.shape;
-  step.query = Array4({all[0], all[1], 1, all[3]}, 0);
+// Queries [first, first + count) of `tensor`, which has a row for each, or one for all.
+Array4 Queries(const Array4& tensor, int64_t first, int64_t count) {
+  const std::array<int64_t, 4>& all = tensor.shape;
+  if (all[2] == 1) return tensor;
+  Array4 some({all[0], all[1], count, all[3]}, 0);
   for (int64_t h = 0; h < all[1]; ++h) {
-    std::copy_n(prefill.query.values.begin() + (h * all[2] + i) * all[3], all[3],
-                step.query.values.begin() + h * all[3]);
+    for (int64_t i = 0; i < count; ++i) std::copy_n(tensor.row(0, h, first + i), all[3], some.row(0, h, i));
   }
-  return step;
+  return some;
+}
+
+// Queries [first, first + count) alone, against the keys that were there when the last of them came: a chunk of the
+// prefill, or of one query a decode step.
+AttentionContent Chunk(const AttentionContent& prefill, int64_t first, int64_t count) {
+  AttentionContent chunk = prefill;
+  chunk.options.q_len = count;
+  chunk.options.key_lengths = {{prefill.position(0, first + count - 1) + 1}};
+  chunk.query = Queries(prefill.query, first, count);
+  if (prefill.keep) chunk.keep = Queries(*prefill.keep, first, count);
+  if (prefill.bias) chunk.bias = Queries(*prefill.bias, first, count);
+  return chunk;
 }
 
 // Who samples from one and trains on the other needs exactly this. Not for oneDNN's f32 products: that their rows'
@@ -51,16 +60,20 @@ class PrefillAndDecodeTest : public ConformanceTest {
   }
 
   void Compare(const AttentionContent& prefill, const std::vector<int64_t>& rows) const {
-    const int64_t q_len = prefill.options.q_len;
-    const auto v_head_dim = static_cast<size_t>(prefill.options.v_head_dim);
     const Answer whole = Attend(prefill);
-    for (int64_t i : rows) {
-      const Answer step = Attend(DecodeStep(prefill, i));
-      for (int64_t h = 0; h < 2; ++h) {
-        const float* row = &whole.output.values[static_cast<size_t>(h * q_len + i) * v_head_dim];
-        const float* alone = &step.output.values[static_cast<size_t>(h) * v_head_dim];
-        EXPECT_EQ(std::memcmp(row, alone, v_head_dim * sizeof(float)), 0) << "query " << i << ", head " << h;
-        EXPECT_EQ(std::bit_cast<uint32_t>(whole.lse.at(0, h, i, 0)), std::bit_cast<uint32_t>(step.lse.at(0, h, 0, 0)));
+    for (int64_t i : rows) CompareChunk(prefill, whole, i, 1);
+  }
+
+  // Compares queries [first, first + count) of `whole`, the answer to `prefill`, with those of their chunk.
+  void CompareChunk(const AttentionContent& prefill, const Answer& whole, int64_t first, int64_t count) const {
+    const auto row_bytes = static_cast<size_t>(prefill.options.v_head_dim) * sizeof(float);
+    const Answer chunk = Attend(Chunk(prefill, first, count));
+    for (int64_t h = 0; h < prefill.options.heads; ++h) {
+      for (int64_t i = 0; i < count; ++i) {
+        EXPECT_EQ(std::memcmp(whole.output.row(0, h, first + i), chunk.output.row(0, h, i), row_bytes), 0)
+            << "query " << first + i << " in a chunk of " << count << ", head " << h;
+        EXPECT_EQ(std::bit_cast<uint32_t>(whole.lse.at(0, h, first + i, 0)),
+                  std::bit_cast<uint32_t>(chunk.lse.at(0, h, i, 0)));
       }
     }
   }
@@ -68,6 +81,41 @@ class PrefillAndDecodeTest : public ConformanceTest {
 
 TEST_P(PrefillAndDecodeTest, ARowOfAPrefillEqualsItsDecodeStep) {
   Compare(/*q_len=*/300, /*kv_len=*/300, {0, 1, 6, 15, 63, 64, 191, 192, 255, 256, 299});
+}
+
+// Chunks of few rows, of some and of more than an item's strip; heads that share keys and heads that do not (few rows
+// of which are computed together in TOKENS_HEADS), widths with and without tails.
+TEST_P(PrefillAndDecodeTest, SoDoRowsOfAChunkWhateverTheOptions) {
+  constexpr int64_t kQueries = 70;
+  const AttentionOptions base = {.seed = 27,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .q_len = kQueries,
+                                 .kv_len = 300,
+                                 .qk_head_dim = 64,
+                                 .v_head_dim = 64,
+                                 .causal = true,
+                                 .alignment = Alignment::kBottomRight,
+                                 .return_weights = false};
+  std::vector<AttentionOptions> every(8, base);
+  every[0].logit_softcap = 2;
+  every[1].alibi = true;
+  every[2].window = Window{.left = 40};
+  every[3].keep = MaskSharing{};
+  every[4].bias = MaskSharing{.heads = true};
+  every[5].kv_heads = 4;
+  every[6].layout = Layout::kHeadsTokens;
+  every[6].qk_head_dim = every[6].v_head_dim = 128;
+  every[7].qk_head_dim = 33;
+  every[7].v_head_dim = 65;
+  for (const AttentionOptions& options : every) {
+    SCOPED_TRACE(ToString(options));
+    const AttentionContent prefill = Content(options);
+    const Answer whole = Attend(prefill);
+    for (const int64_t count : {1, 2, 5, 48, 65}) {
+      for (const int64_t first : {int64_t{0}, int64_t{3}, kQueries - count}) CompareChunk(prefill, whole, first, count);
+    }
+  }
 }
 
 // The fused kernel merges chunks of 4096 keys: those of the longer ones are items of their own, of the steps at 4150
