@@ -27,6 +27,9 @@ HABITS = [
 ]
 
 
+NO_TEXT = ["tests/fuzz/corpus/*"]   # bytes are what these are for
+
+
 def applies(name: str, wanted: list, spared: list) -> bool:
     return any(fnmatch(name, p) for p in wanted) and not any(fnmatch(name, p) for p in spared)
 
@@ -34,6 +37,8 @@ def applies(name: str, wanted: list, spared: list) -> bool:
 def check(root: Path) -> Iterator[str]:
     for path in source_tree.files(root):
         name = path.relative_to(root).as_posix()
+        if b"\0" in path.read_bytes() and not applies(name, NO_TEXT, []):
+            yield f"{name}: no text: what programs leave behind is none of the tree's"
         habits = [(re.compile(p), reason) for wanted, spared, p, reason in HABITS if applies(name, wanted, spared)]
         for number, line in enumerate(source_tree.text(path).splitlines(), start=1):
             for pattern, reason in habits:

@@ -73,6 +73,11 @@ class SizesTest(unittest.TestCase):
 
 
 class HabitsTest(unittest.TestCase):
+    def test_files_are_text_but_for_what_fuzzers_are_fed(self):
+        self.assertEqual(findings(check_habits.check, a_md="text"), [])
+        self.assertEqual(len(findings(check_habits.check, perf_data="PERF\0")), 1)
+        self.assertEqual(findings(check_habits.check, tests__fuzz__corpus__a_pb="\0"), [])
+
     def test_sleeping_is_found(self):
         self.assertEqual(len(findings(check_habits.check, server__a_cc="  std::this_thread::sleep_for(one);\n")), 1)
 
