@@ -3,7 +3,7 @@
 //   output = output * keep + (weights . values) * add: every block is a partial result with a maximum of its own
 // (online softmax; Milakov & Gimelshein 2018, arXiv:1805.02867). Blocks sit at absolute positions and merge in order,
 // and hidden keys add exact zeros, so what a row adds up, and in which order, does not depend on the rows beside it
-// (but for the signs of zeros and of NaN, which StoreOutputRow makes one).
+// (but for the signs of zeros and of NaN, which store_output.h makes one).
 #include "core/attention/fused_item.h"
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 #include "core/attention/attention_kernel.h"
 #include "core/attention/pack_tile.h"
 #include "core/attention/row_scores.h"
+#include "core/attention/store_output.h"
 #include "core/attention/tile_outputs.h"
 #include "core/base/scratch.h"
 
@@ -39,8 +40,10 @@ class ItemRows {
 
   // Holds final scores of `row` against `keys`, for its weights. Only if the request wants them.
   void KeepScores(int64_t row, KeyRange keys, const float* scores);
-  // Makes scores of `row` against the keys from `key` on final, and keeps them if the request wants weights.
+  // Whether MakeScoresFinal has nothing to do.
   bool HasFinalScores() const { return !scores_.has_modifiers() && !problem_.return_weights; }
+  // Makes scores of `row` against the keys from `key` on final, and keeps them if the request wants weights.
+  // `next_rows` rows follow that will be made so soon.
   void MakeScoresFinal(int64_t row, int64_t key, int64_t next_rows, float* scores, int64_t count);
 
   // Values that are not finite are read as zeros when one has been met. Any weight times such a value is that value or

@@ -1,10 +1,10 @@
-// Packing runs once per key block of a work item (768 rows share it), so it costs a few percent of the products; what
+// Packing runs once per key block of a work item, whose rows share it, so it costs a few percent of the products; what
 // matters is that it streams through the source once, in order, and leaves operands that need no tails.
 #include "core/attention/pack_tile.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstring>
 
 #include "core/base/dims.h"
 
@@ -100,51 +100,6 @@ uint32_t LargestMagnitudeBits(const float* HWY_RESTRICT values, int64_t count) {
   return static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(di32, largest)));
 }
 
-// Stores what `sums` of dims [dim, dim + lanes) become.
-template <class Elements, class D>
-HWY_INLINE void StoreOutputs(D d, hn::Vec<D> sums, const float* added, int64_t dim, int64_t dims, OutputPlace place) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto output = hn::MulAdd(sums, hn::Set(d, place.factor), hn::Zero(d));  // -0 becomes +0
-  if (place.factor == 0) output = hn::Zero(d);
-  if (added != nullptr) output = hn::Add(output, hn::Load(d, added + dim));
-  output = hn::IfThenElse(hn::IsNaN(output), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), output);
-  Elements::Store(d, output, place.stored + dim * Elements::kBytes, std::min(lanes, dims - dim));
-}
-
-void StoreOutputRow(const OutputRow& row, OutputPlace place, DType dtype) {
-  WithElements(dtype, [row, place](auto elements) HWY_ATTR {  // copies, which no store changes
-    const F32Vector d;
-    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t dim = 0; dim < row.dims; dim += lanes) {
-      StoreOutputs<decltype(elements)>(d, hn::Load(d, row.sums + dim), row.added, dim, row.dims, place);
-    }
-  });
-}
-
-void StoreOutputColumns(const OutputColumns& columns, DType dtype) {
-  WithElements(dtype, [columns](auto elements) HWY_ATTR {
-    const F32Vector d;
-    const int64_t stride = columns.width;
-    for (int64_t column = 0; column < columns.width; column += 4) {
-      const OutputPlace* places = columns.places + column;
-      const float* added[4] = {};
-      for (int r = 0; columns.added != nullptr && r < 4; ++r) {
-        added[r] = columns.added + (column + r) * RoundUp(columns.dims, kPackedStep);
-      }
-      for (int64_t dim = 0; dim < columns.dims; dim += static_cast<int64_t>(hn::Lanes(d))) {
-        const auto sums_of = [&](int64_t i) HWY_ATTR { return columns.sums + (dim + i) * stride + column; };
-        F32 rows[4];
-        LoadColumns(d, sums_of, rows);
-#pragma GCC unroll 4
-        for (int r = 0; r < 4; ++r) {
-          if (places[r].stored == nullptr) continue;
-          StoreOutputs<decltype(elements)>(d, rows[r], added[r], dim, columns.dims, places[r]);
-        }
-      }
-    }
-  });
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace triad
 HWY_AFTER_NAMESPACE();
@@ -160,8 +115,6 @@ HWY_EXPORT(PackRows);
 HWY_EXPORT(PackBf16Pairs);
 HWY_EXPORT(TransposeRows);
 HWY_EXPORT(LargestMagnitudeBits);
-HWY_EXPORT(StoreOutputRow);
-HWY_EXPORT(StoreOutputColumns);
 
 void PackRows(const SourceRows& rows, float* packed) { HWY_DYNAMIC_DISPATCH(PackRows)(rows, packed); }
 
@@ -169,14 +122,6 @@ void PackBf16Pairs(const SourceRows& rows, uint32_t* packed) { HWY_DYNAMIC_DISPA
 
 void TransposeRows(const RowsToTranspose& from, float* transposed, int64_t transposed_stride) {
   HWY_DYNAMIC_DISPATCH(TransposeRows)(from, transposed, transposed_stride);
-}
-
-void StoreOutputRow(const OutputRow& row, OutputPlace place, DType dtype) {
-  HWY_DYNAMIC_DISPATCH(StoreOutputRow)(row, place, dtype);
-}
-
-void StoreOutputColumns(const OutputColumns& columns, DType dtype) {
-  HWY_DYNAMIC_DISPATCH(StoreOutputColumns)(columns, dtype);
 }
 
 void PackBf16Rows(const SourceRows& rows, uint16_t* packed) {

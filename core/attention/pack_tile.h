@@ -1,5 +1,5 @@
-// Between a request's rows (any type, any alignment, strided) and the dense, padded, 64-byte aligned operands of a
-// tile. Highway.
+// From a request's rows (any type, any alignment, strided) to the dense, padded, 64-byte aligned operands of a tile.
+// Highway.
 #pragma once
 
 #include <algorithm>
@@ -80,33 +80,5 @@ bool AllFinite(const float* values, int64_t count);
 ValueTraits SanitizeValues(float* values, int64_t count, float scale);
 // The same for bf16; scale is applied exactly unless it leaves the normal range.
 ValueTraits SanitizeBf16Values(uint16_t* values, int64_t count, float scale);
-
-// Sums of a row of output. Both are aligned to 64 bytes and readable up to dims rounded up to kPackedStep.
-struct OutputRow {
-  const float* sums = nullptr;
-  const float* added = nullptr;  // null: nothing
-  int64_t dims = 0;
-};
-
-// Where a row of output goes.
-struct OutputPlace {
-  std::byte* stored = nullptr;  // any alignment; null: nowhere
-  float factor = 1;
-};
-
-// stored[i] = sums[i] * factor + added[i], rounded to `dtype` (to nearest even). With a factor of 0 no sum counts, not
-// even NaN. A sum of -0 counts as +0, and every NaN is the same one: which they would be may depend on how the sum was
-// added up.
-void StoreOutputRow(const OutputRow& row, OutputPlace place, DType dtype);
-
-// The same of rows that are columns.
-struct OutputColumns {
-  const float* sums = nullptr;          // [dims rounded up to kPackedStep, width]
-  const float* added = nullptr;         // [width, dims rounded up to kPackedStep], rows; null: nothing
-  const OutputPlace* places = nullptr;  // [width]
-  int64_t dims = 0;
-  int64_t width = 0;  // a multiple of 4
-};
-void StoreOutputColumns(const OutputColumns& columns, DType dtype);
 
 }  // namespace triad

@@ -5,7 +5,7 @@
 
 #include "core/attention/attention_kernel.h"
 #include "core/attention/item_plan.h"
-#include "core/attention/pack_tile.h"
+#include "core/attention/store_output.h"
 
 namespace triad {
 

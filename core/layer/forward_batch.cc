@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/attention/pack_tile.h"
+#include "core/attention/store_output.h"
 #include "core/base/aligned_bytes.h"
 #include "core/layer/activation_layout.h"
 #include "core/layer/projection.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/attention/pack_tile.h"
+#include "core/attention/store_output.h"
 #include "core/layer/projection.h"
 
 namespace triad {

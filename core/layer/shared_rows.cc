@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/attention/pack_tile.h"
+#include "core/attention/store_output.h"
 
 namespace triad {
 namespace {

@@ -45,7 +45,8 @@ EXCEPTIONS = [
 ONLY_IN = [
     (ONEDNN, ["core/attention/onednn_matmul.*", "tests/bench/*"]),
     (HIGHWAY, ["core/attention/*-inl.h", "core/attention/pack_tile.cc", "core/attention/score_modifiers.cc",
-               "core/attention/score_tile.cc", "core/attention/lane_product.cc", "core/attention/lane_modifiers.cc",
+               "core/attention/score_tile.cc", "core/attention/store_output.cc", "core/attention/lane_product.cc",
+               "core/attention/lane_modifiers.cc",
                "core/attention/lane_softmax.cc", "core/attention/row_key_product.cc", "core/attention/row_softmax.cc",
                "core/attention/row_value_product.cc", "tests/bench/*"]),
     (PROMETHEUS, ["server/metrics*", "server/server.cc", "tests/*"]),
