@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/src/callback_scope.h"
+#include "client/src/check_target.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -39,7 +40,7 @@ void KeepGrpc() {
 }
 
 absl::Status CheckOptions(const ClientOptions& options) {
-  if (options.target.empty()) return absl::InvalidArgumentError("ClientOptions::target must not be empty");
+  if (absl::Status status = CheckTarget(options.target, options.tls.has_value()); !status.ok()) return status;
   if (options.channels < 1 || options.channels > kMaxChannels) {
     return absl::InvalidArgumentError(
         absl::StrCat("ClientOptions::channels must lie between 1 and ", kMaxChannels, "; was ", options.channels));

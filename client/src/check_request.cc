@@ -72,7 +72,7 @@ absl::Status CheckTensors(const ForwardRequest& request) {
 }
 
 absl::Status CheckOwnLimit(int64_t bytes, const RequestSizes& sizes, int64_t max_message_bytes) {
-  constexpr absl::string_view kWhose = "ClientOptions::max_message_bytes of this client";
+  constexpr absl::string_view kWhose = "max_message_bytes of this client";
   absl::Status status = CheckAtMost(kRequestBytes, bytes, max_message_bytes, kWhose);
   if (status.ok()) status = CheckAtMost(kReplyBytes, sizes.reply_bytes, max_message_bytes, kWhose);
   return status;

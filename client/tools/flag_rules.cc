@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -44,6 +45,11 @@ void AddFlagRules(CLI::App& command, std::vector<FlagRule> rules) {
   command.parse_complete_callback([&command, rules = std::move(rules)] {
     for (const FlagRule& rule : rules) Check(command, rule);
   });
+}
+
+std::string FlagWithNothing(const std::string& argument) {
+  const bool is_one = absl::StartsWith(argument, "--") && argument.find('=') == argument.size() - 1;
+  return is_one ? argument.substr(0, argument.size() - 1) : "";
 }
 
 }  // namespace triad::tools

@@ -1,4 +1,4 @@
-// Flags that have no effect beside others, which are refused: nobody should believe that they had one.
+// Flags that have no effect beside others, or no value, which are refused: nobody should believe that they had one.
 #pragma once
 
 #include <string>
@@ -23,5 +23,8 @@ struct FlagRule {
 // From now on parsing `command` ends with a CLI::ParseError, which says what to change, where a flag is given against
 // one of `rules`. All flags that they name have been added.
 void AddFlagRules(CLI::App& command, std::vector<FlagRule> rules);
+
+// The "--flag" of an `argument` "--flag=", whose value is empty; empty: it is none.
+std::string FlagWithNothing(const std::string& argument);
 
 }  // namespace triad::tools

@@ -31,11 +31,11 @@ const char* Name(client::Health health) {
 
 int RunHealth(const HealthFlags& flags, const World& world) {
   const auto connection = world.connect(flags.connection.client_options());
-  if (!connection.ok()) return PrintError(connection.status(), flags.connection.target, kExitUsage, world);
+  if (!connection.ok()) return PrintError(connection.status(), kExitUsage, world);
   const auto health = AwaitAnswer(world, flags.connection.target, [&] {
     return client::Client(*connection).CheckHealth(flags.service, flags.connection.call_options());
   });
-  if (!health.ok()) return PrintError(health.status(), flags.connection.target, ExitCodeOf(health.status()), world);
+  if (!health.ok()) return PrintCallError(health.status(), flags.connection.target, ExitCodeOf(health.status()), world);
   if (flags.connection.json) {
     PrintJson({{"service", flags.service}, {"status", Name(*health)}}, world.out);
   } else {

@@ -41,10 +41,10 @@ Json InfoJson(const client::ServerInfo& info) {
 
 int RunInfo(const ConnectionFlags& flags, const World& world) {
   const auto connection = world.connect(flags.client_options());
-  if (!connection.ok()) return PrintError(connection.status(), flags.target, kExitUsage, world);
+  if (!connection.ok()) return PrintError(connection.status(), kExitUsage, world);
   const auto info =
       AwaitAnswer(world, flags.target, [&] { return client::Client(*connection).GetServerInfo(flags.call_options()); });
-  if (!info.ok()) return PrintError(info.status(), flags.target, ExitCodeOf(info.status()), world);
+  if (!info.ok()) return PrintCallError(info.status(), flags.target, ExitCodeOf(info.status()), world);
   if (flags.json) {
     PrintJson(InfoJson(*info), world.out);
   } else {

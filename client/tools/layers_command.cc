@@ -107,12 +107,12 @@ absl::Status Unload(const client::Client& client, const LayersFlags& flags, std:
 int Run(Action action, const LayersFlags& flags, const World& world) {
   const std::string& target = flags.connection.target;
   const auto connection = world.connect(flags.connection.client_options());
-  if (!connection.ok()) return PrintError(connection.status(), target, kExitUsage, world);
+  if (!connection.ok()) return PrintError(connection.status(), kExitUsage, world);
   std::ostringstream answer;  // printed once the line of progress is gone
   const absl::Status status =
       AwaitAnswer(world, target, [&] { return action(client::Client(*connection), flags, answer); });
   world.out << answer.str();
-  return status.ok() ? kExitOk : PrintError(status, target, ExitCodeOf(status), world);
+  return status.ok() ? kExitOk : PrintCallError(status, target, ExitCodeOf(status), world);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ bool AreOneFile(const std::string& a, const std::string& b) {
   std::error_code error;  // of a path that is not there, or not to be looked at: then the paths decide
   if (fs::exists(a, error) && !fs::is_regular_file(a, error)) return false;
   const auto resolved = [&error](const std::string& path) {
-    return fs::weakly_canonical(fs::absolute(path, error), error);
+    return fs::weakly_canonical(fs::absolute(BehindLinks(path), error), error);
   };
   return fs::equivalent(a, b, error) || resolved(a) == resolved(b);
 }
@@ -37,6 +37,18 @@ absl::Status CheckOutputs(const std::vector<NamedFile>& outputs, const std::vect
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckOutputFolder(const NamedFile& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;  // of a path below what is no folder
+  fs::path there = fs::absolute(folder.path, error);
+  while (there.has_relative_path() && fs::symlink_status(there, error).type() == fs::file_type::not_found) {
+    there = there.parent_path();
+  }
+  if (fs::is_directory(there, error)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(folder.flag, " must be a folder, or not there yet; ", there.string(), " is none"));
 }
 
 }  // namespace triad::tools

@@ -18,4 +18,7 @@ struct NamedFile {
 // spelled. Errors name the flags; INVALID_ARGUMENT: a file is two of them; else as CheckWritable.
 absl::Status CheckOutputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
+// That `folder` is one, or can become one: what is there of its path is a folder. INVALID_ARGUMENT otherwise.
+absl::Status CheckOutputFolder(const NamedFile& folder);
+
 }  // namespace triad::tools

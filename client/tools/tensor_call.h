@@ -23,7 +23,7 @@ int RunTensorCall(const Flags& flags, const World& world, Call call) {
   // Ends the progress line before anything else is printed.
   const auto fail = [&](const absl::Status& status, int exit_code) {
     progress.reset();
-    return PrintError(status, target, exit_code, world);
+    return PrintError(status, exit_code, world);
   };
 
   progress->Enter("reading tensors");
@@ -38,7 +38,10 @@ int RunTensorCall(const Flags& flags, const World& world, Call call) {
   const Time start = RealClock().Now();
   const auto response = call(client::Client(*connection), inputs->request(), flags.connection.call_options());
   const absl::Duration round_trip = absl::FromChrono(RealClock().Now() - start);
-  if (!response.ok()) return fail(response.status(), ExitCodeOf(response.status()));
+  if (!response.ok()) {
+    progress.reset();
+    return PrintCallError(response.status(), target, ExitCodeOf(response.status()), world);
+  }
 
   progress->Enter("writing the answer");
   const Answer answer = ReadAnswer(*response, flags.answer);

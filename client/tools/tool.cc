@@ -10,6 +10,7 @@
 #include "client/tools/attend_command.h"
 #include "client/tools/bench/bench_command.h"
 #include "client/tools/completion_command.h"
+#include "client/tools/flag_rules.h"
 #include "client/tools/forward_command.h"
 #include "client/tools/health_command.h"
 #include "client/tools/import/import_command.h"
@@ -24,7 +25,7 @@ constexpr char kFooter[] =
     "Exit codes: 0 done; 1 the call failed, its answer could not be written, or the server is not serving;\n"
     "2 the command line or a file it names is at fault, by the tool's judgement or the server's.";
 
-// What to change, for errors whose message cannot know.
+// What to change, for errors of a call whose message cannot know.
 std::string Hint(absl::StatusCode code, const std::string& target) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
@@ -39,20 +40,35 @@ std::string Hint(absl::StatusCode code, const std::string& target) {
   }
 }
 
-// The first word that should be a subcommand and is none, with those there are; empty: there is no such word.
-std::string UnknownSubcommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+// A fault of the command line, and where the flags of `command` are told.
+std::string UsageError(absl::string_view fault, absl::string_view command) {
+  return absl::StrCat("triad: ", fault, "\n`", command, " --help` shows what there is.\n");
+}
+
+// What is wrong with `arguments` that CLI11 would not see, or say worse; empty: nothing.
+//
+// The first word that should be a subcommand and is none is told with those there are. And CLI11 takes "--flag=" for a
+// flag without its value, which would then be the next argument.
+std::string FaultOf(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* at = &app;
+  std::string path = app.get_name();
+  bool names_command = true;  // until a flag comes
   for (const std::string& word : arguments) {
-    const std::vector<const CLI::App*> known = at->get_subcommands([](const CLI::App*) { return true; });
-    if (known.empty() || absl::StartsWith(word, "-")) return "";
-    const auto named = std::find_if(known.begin(), known.end(), [&](const CLI::App* a) { return a->check_name(word); });
-    if (named != known.end()) {
-      at = *named;
-      continue;
+    if (const std::string flag = FlagWithNothing(word); !flag.empty()) {
+      return UsageError(absl::StrCat(flag, ": must not be empty"), path);
     }
-    const auto name = [](std::string* out, const CLI::App* command) { absl::StrAppend(out, command->get_name()); };
-    return absl::StrCat("no subcommand \"", absl::CHexEscape(word),
-                        "\"; there are: ", absl::StrJoin(known, ", ", name));
+    const std::vector<const CLI::App*> known = at->get_subcommands([](const CLI::App*) { return true; });
+    names_command = names_command && !known.empty() && !absl::StartsWith(word, "-");
+    if (!names_command) continue;
+    const auto named = std::find_if(known.begin(), known.end(), [&](const CLI::App* a) { return a->check_name(word); });
+    if (named == known.end()) {
+      const auto name = [](std::string* out, const CLI::App* command) { absl::StrAppend(out, command->get_name()); };
+      return UsageError(
+          absl::StrCat("no subcommand \"", absl::CHexEscape(word), "\"; there are: ", absl::StrJoin(known, ", ", name)),
+          path);
+    }
+    at = *named;
+    absl::StrAppend(&path, " ", at->get_name());
   }
   return "";
 }
@@ -72,7 +88,9 @@ std::string ParseFailure(const CLI::App* app, const CLI::Error& error) {
     app = app->get_subcommands().front();
     absl::StrAppend(&command, " ", app->get_name());
   }
-  return absl::StrCat("triad: ", error.what(), "\n`", command, " --help` shows what there is.\n");
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return UsageError(error.what(), command);
+  // CLI11 lists them backwards.
+  return UsageError(absl::StrCat("not known here: ", absl::StrJoin(app->remaining(), " ")), command);
 }
 
 }  // namespace
@@ -97,8 +115,8 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
   app.failure_message(ParseFailure);
   AddCommands(app, world, exit_code);
 
-  if (const std::string unknown = UnknownSubcommand(app, arguments); !unknown.empty()) {
-    world.err << "triad: " << unknown << "\n";
+  if (const std::string fault = FaultOf(app, arguments); !fault.empty()) {
+    world.err << fault;
     return kExitUsage;
   }
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
@@ -113,10 +131,14 @@ int RunTriad(std::vector<std::string> arguments, const World& world) {
 
 int ExitCodeOf(const absl::Status& error) { return absl::IsInvalidArgument(error) ? kExitUsage : kExitFailed; }
 
-int PrintError(const absl::Status& status, const std::string& target, int exit_code, const World& world) {
+int PrintError(const absl::Status& status, int exit_code, const World& world) {
   world.err << "triad: " << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";
-  const std::string hint = exit_code == kExitUsage ? "" : Hint(status.code(), target);
-  if (!hint.empty()) world.err << hint << "\n";
+  return exit_code;
+}
+
+int PrintCallError(const absl::Status& status, const std::string& target, int exit_code, const World& world) {
+  PrintError(status, exit_code, world);
+  if (const std::string hint = Hint(status.code(), target); !hint.empty()) world.err << hint << "\n";
   return exit_code;
 }
 

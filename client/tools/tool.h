@@ -44,8 +44,11 @@ int RunTriad(std::vector<std::string> arguments, const World& world);
 // For a call that failed: INVALID_ARGUMENT, which is the request's fault and so the user's, as for a command line.
 int ExitCodeOf(const absl::Status& error);
 
-// Prints why a command failed, and what to change where that is known. Returns `exit_code`. `target`: who was called;
-// empty where `status` says so itself, or nobody was.
-int PrintError(const absl::Status& status, const std::string& target, int exit_code, const World& world);
+// Prints why a command failed. Returns `exit_code`.
+int PrintError(const absl::Status& status, int exit_code, const World& world);
+
+// The same for a call, and what to change where that is known. `target`: who was called; empty where `status` says so
+// itself.
+int PrintCallError(const absl::Status& status, const std::string& target, int exit_code, const World& world);
 
 }  // namespace triad::tools

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -123,6 +125,19 @@ absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_vi
   return absl::OkStatus();
 }
 
+std::string BehindLinks(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;  // as Linux; links may lead in circles
+  std::error_code error;          // then it is no link, or none to be read
+  fs::path at = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) break;
+    at = at.parent_path() / next;
+  }
+  return at;
+}
+
 absl::Status CheckWritable(const std::string& path) {
   struct stat info = {};
   if (stat(path.c_str(), &info) == 0) {
@@ -130,9 +145,10 @@ absl::Status CheckWritable(const std::string& path) {
     // Not opened: the reader of a pipe would take the close for the end.
     return access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, path);
   }
-  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0 && errno == EEXIST) return absl::OkStatus();  // a link to what is not there yet
-  if (file.get() < 0 || unlink(path.c_str()) != 0) return absl::ErrnoToStatus(errno, path);
+  const std::string created = BehindLinks(path);
+  const FileDescriptor file(open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0 && errno == EEXIST && stat(path.c_str(), &info) == 0) return absl::OkStatus();  // came meanwhile
+  if (file.get() < 0 || unlink(created.c_str()) != 0) return absl::ErrnoToStatus(errno, path);
   return absl::OkStatus();
 }
 

@@ -59,6 +59,9 @@ class FileCopy {
 // then be incomplete.
 absl::Status WriteFile(const std::string& path, absl::Span<const absl::string_view> pieces);
 
+// Where a file written at `path` would be: `path`, or what the symbolic links there lead to, also where nothing is yet.
+std::string BehindLinks(const std::string& path);
+
 // What WriteFile would answer before it has written anything, as far as it can be told. Changes nothing: what is at
 // `path` stays as it is, and what is not there is created and removed again.
 absl::Status CheckWritable(const std::string& path);

@@ -46,16 +46,17 @@ int RunBench(const BenchFlags& flags, const World& world) {
   // Of several, the error names the one that it is about.
   const std::string target = flags.config.targets.size() == 1 ? flags.config.targets[0] : "";
   const auto config = ToConfig(flags);
-  if (!config.ok()) return PrintError(config.status(), target, kExitUsage, world);
+  if (!config.ok()) return PrintError(config.status(), kExitUsage, world);
   const absl::Status writable =
       CheckOutputs({{"--record", config->record_path}, {"--csv", flags.csv}, {"--html", flags.html}},
                    /*inputs=*/{{"--trace", flags.trace}});
-  if (!writable.ok()) return PrintError(writable, target, kExitUsage, world);
+  if (!writable.ok()) return PrintError(writable, kExitUsage, world);
   const auto report = MakeRuns(*config, world);
-  if (!report.ok()) return PrintError(report.status(), target, ExitCodeOf(report.status()), world);
-  absl::Status status = Verdict(*report);
-  status.Update(Publish(*report, flags, world.out));
-  return status.ok() ? kExitOk : PrintError(status, target, ExitCodeOf(status), world);
+  if (!report.ok()) return PrintCallError(report.status(), target, ExitCodeOf(report.status()), world);
+  const absl::Status published = Publish(*report, flags, world.out);
+  const int exit_code = published.ok() ? kExitOk : PrintError(published, kExitFailed, world);
+  const absl::Status verdict = Verdict(*report);
+  return verdict.ok() ? exit_code : PrintCallError(verdict, target, ExitCodeOf(verdict), world);
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "client/tools/demo/run_demo.h"
+#include "client/tools/flag_rules.h"
 #include "client/tools/tool.h"
 
 int main(int argc, char** argv) {
@@ -18,8 +22,14 @@ int main(int argc, char** argv) {
   app.add_option("--http", options.http, "host:port of its /metrics; '' to leave it out")->capture_default_str();
   app.add_option("--head", options.head, "Whose map to print")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--seed", options.seed, "Of the random weights")->capture_default_str();
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {  // CLI11 takes them from the back, and "--http=" for one without its value
+    const std::string flag = triad::tools::FlagWithNothing(argv[i]);
+    if (!flag.empty()) arguments.emplace_back();
+    arguments.push_back(flag.empty() ? argv[i] : flag);
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? triad::tools::kExitOk : triad::tools::kExitUsage;
   }
@@ -30,5 +40,5 @@ int main(int argc, char** argv) {
                        .connect = triad::client::MakeConnection};
   const absl::Status status = triad::tools::RunDemo(options, world);
   if (status.ok()) return triad::tools::kExitOk;
-  return triad::tools::PrintError(status, options.target, triad::tools::kExitFailed, world);
+  return triad::tools::PrintCallError(status, options.target, triad::tools::kExitFailed, world);
 }

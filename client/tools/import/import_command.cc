@@ -16,6 +16,7 @@
 #include "client/tools/import/plan_layer.h"
 #include "client/tools/import/write_layer.h"
 #include "client/tools/json_output.h"
+#include "client/tools/output_files.h"
 #include "client/tools/progress.h"
 
 namespace triad::tools {
@@ -121,12 +122,14 @@ absl::Status WriteAll(const ImportFlags& flags, const std::vector<Import>& impor
 }
 
 int RunImport(const ImportFlags& flags, const World& world) {
+  const absl::Status writable = CheckOutputFolder({"--to", flags.layer_dir});
+  if (!writable.ok()) return PrintError(writable, kExitUsage, world);
   const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(flags.from);
-  if (!checkpoint.ok()) return PrintError(checkpoint.status(), /*target=*/"", kExitUsage, world);
+  if (!checkpoint.ok()) return PrintError(checkpoint.status(), kExitUsage, world);
   const absl::StatusOr<std::vector<Import>> imports = PlanImports(flags, *checkpoint);
-  if (!imports.ok()) return PrintError(imports.status(), /*target=*/"", kExitUsage, world);
+  if (!imports.ok()) return PrintError(imports.status(), kExitUsage, world);
   const absl::Status status = WriteAll(flags, *imports, world);
-  return status.ok() ? kExitOk : PrintError(status, /*target=*/"", kExitFailed, world);
+  return status.ok() ? kExitOk : PrintError(status, kExitFailed, world);
 }
 
 }  // namespace

@@ -80,17 +80,16 @@ TEST(CheckTensorTest, LooksAtEveryTensorOfHiddenStates) {
 
 TEST(CheckOwnLimitTest, SaysThatTheLimitIsTheClients) {
   EXPECT_TRUE(CheckOwnLimit(100, {}, 100).ok());
-  EXPECT_EQ(
-      CheckOwnLimit(101, {}, 100),
-      absl::InvalidArgumentError("bytes of the request must be at most 100, ClientOptions::max_message_bytes of this "
-                                 "client; was 101"));
+  EXPECT_EQ(CheckOwnLimit(101, {}, 100),
+            absl::InvalidArgumentError("bytes of the request must be at most 100, max_message_bytes of this "
+                                       "client; was 101"));
 }
 
 TEST(CheckOwnLimitTest, LooksAtTheAnswerToo) {
   EXPECT_TRUE(CheckOwnLimit(1, {.reply_bytes = 100}, 100).ok());
   EXPECT_EQ(CheckOwnLimit(1, {.reply_bytes = 101}, 100),
             absl::InvalidArgumentError("bytes of output, lse and weights must be at most 100, "
-                                       "ClientOptions::max_message_bytes of this client; was 101"));
+                                       "max_message_bytes of this client; was 101"));
 }
 
 TEST(CheckServerLimitsTest, NamesFlagServerAndBothNumbers) {

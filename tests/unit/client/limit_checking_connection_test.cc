@@ -69,7 +69,7 @@ TEST_F(LimitCheckingConnectionTest, RefusesPastTheServersLimitToTheByte) {
 
 TEST_F(LimitCheckingConnectionTest, RefusesPastItsOwnLimitWithoutAskingTheServer) {
   const auto refused = Connect(bytes_ - 1)->Attend(problem_.Request(), {});
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("ClientOptions::max_message_bytes"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("max_message_bytes of this client"));
   EXPECT_TRUE(fake_->info_calls.empty());
 }
 

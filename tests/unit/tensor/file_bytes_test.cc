@@ -90,5 +90,22 @@ TEST(CheckWritableTest, SaysWhatWritingWouldAndChangesNothing) {
   }
 }
 
+TEST(CheckWritableTest, LooksWhereLinksLead) {
+  const std::string beside = TempPath("link_beside");
+  ASSERT_EQ(symlink("not_there_yet", beside.c_str()), 0);
+  EXPECT_EQ(BehindLinks(beside), TempPath("not_there_yet"));
+  EXPECT_TRUE(CheckWritable(beside).ok());
+  EXPECT_NE(access(beside.c_str(), F_OK), 0) << "left nothing behind";
+  const std::string circle = TempPath("circle");
+  ASSERT_EQ(symlink(circle.c_str(), circle.c_str()), 0);
+  const std::string lost = TempPath("lost");
+  ASSERT_EQ(symlink(TempPath("no/folder").c_str(), lost.c_str()), 0);
+  for (const std::string& path : {circle, lost}) {
+    const absl::Status status = CheckWritable(path);
+    EXPECT_FALSE(status.ok()) << path;
+    EXPECT_EQ(status, WriteFile(path, {"content"})) << path;
+  }
+}
+
 }  // namespace
 }  // namespace triad

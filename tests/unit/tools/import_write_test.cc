@@ -71,6 +71,12 @@ TEST_F(ImportWriteTest, ReplacesAVersionOnlyWhenForced) {
   EXPECT_THAT(Entries("m/1"), ::testing::UnorderedElementsAre("1"));  // nothing is left of the old one
 }
 
+TEST_F(ImportWriteTest, AFileInPlaceOfTheFolderIsAFaultOfItsFlag) {
+  std::ofstream{layer_dir_} << "mine";
+  EXPECT_EQ(Import(), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--to must be a folder"));
+}
+
 TEST_F(ImportWriteTest, LeavesNothingBehindWhenItCannotWrite) {
   std::filesystem::create_directories(folder("m"));
   std::ofstream(folder("m/1")) << "a file where the layer's folder should be";

@@ -30,6 +30,17 @@ TEST(OutputFilesTest, AFileIsOneOutputAndNoInputHoweverItIsSpelled) {
             absl::InvalidArgumentError("--b would overwrite the file of --a, new"));
 }
 
+TEST(OutputFilesTest, ALinkToAFileThatIsNotThereYetIsThatFile) {
+  fs::create_symlink(TempPath("later"), TempPath("link"));
+  fs::create_symlink("link", TempPath("link_of_link"));
+  for (const std::string& link : {TempPath("link"), TempPath("link_of_link")}) {
+    EXPECT_EQ(CheckOutputs({{"--a", link}}, {}), absl::OkStatus());
+    EXPECT_EQ(CheckOutputs({{"--a", TempPath("later")}, {"--b", link}}, {}),
+              absl::InvalidArgumentError("--b would overwrite the file of --a, " + TempPath("later")));
+  }
+  EXPECT_FALSE(fs::exists(TempPath("later")));
+}
+
 TEST(OutputFilesTest, DifferentFilesAndNoneAreNoFault) {
   EXPECT_EQ(CheckOutputs({{"--a", ""}, {"--b", ""}}, {{"--c", ""}}), absl::OkStatus());
   EXPECT_EQ(CheckOutputs({{"--a", TempPath("a")}, {"--b", TempPath("b")}}, {{"--c", TempPath("c")}}), absl::OkStatus());
@@ -41,6 +52,19 @@ TEST(OutputFilesTest, WhatCannotBeWrittenIsToldByItsFlag) {
   const absl::Status status = CheckOutputs({{"--a", TempPath("none/a")}}, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message().substr(0, 24), "--a cannot be written: /");
+}
+
+TEST(OutputFilesTest, AFolderIsOneOrCanBecomeOne) {
+  ASSERT_TRUE(WriteFile(TempPath("no_folder"), {"content"}).ok());
+  fs::create_symlink(TempPath("gone"), TempPath("link_to_nothing"));
+  for (const std::string& path : {TempPath("no_folder"), TempPath("no_folder/a/b"), TempPath("link_to_nothing/a")}) {
+    EXPECT_EQ(CheckOutputFolder({"--to", path}).code(), absl::StatusCode::kInvalidArgument) << path;
+  }
+  EXPECT_EQ(CheckOutputFolder({"--to", TempPath("no_folder/a")}).message(),
+            "--to must be a folder, or not there yet; " + TempPath("no_folder") + " is none");
+  for (const std::string& path : {TempPath("new/a/b"), ::testing::TempDir(), std::string("new"), std::string(".")}) {
+    EXPECT_EQ(CheckOutputFolder({"--to", path}), absl::OkStatus()) << path;
+  }
 }
 
 }  // namespace

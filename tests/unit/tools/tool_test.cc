@@ -55,6 +55,9 @@ TEST(ToolTest, AFaultOfTheCommandLineNamesTheCommandWhoseHelpHelps) {
   for (const auto& [line, command] :
        {std::pair<std::vector<std::string>, std::string>{{"layers", "list", "--bogus"}, "triad layers list"},
         {{"bench", "--arrivals", "poisson"}, "triad bench"},
+        {{"bench", "--csv=", "--json"}, "triad bench"},
+        {{"attent"}, "triad"},
+        {{"layers", "show", "demo"}, "triad layers"},
         {{"--bogus"}, "triad"}}) {
     ToolRun tool;
     EXPECT_EQ(tool.Run(line), kExitUsage);
@@ -62,21 +65,36 @@ TEST(ToolTest, AFaultOfTheCommandLineNamesTheCommandWhoseHelpHelps) {
   }
 }
 
+TEST(ToolTest, UnknownArgumentsAreListedAsTheyWereGiven) {
+  ToolRun tool;
+  EXPECT_EQ(tool.Run({"layers", "list", "--one", "--two=2", "demo", "three"}), kExitUsage);
+  EXPECT_THAT(tool.err.str(), StartsWith("triad: not known here: --one --two=2 three\n`triad layers list --help`"));
+}
+
 // A command line, and the option that it gives as "".
 using EmptyValue = std::pair<std::vector<std::string>, std::string>;
 
-// Adds one for each option of the commands of `app` that takes a value.
+// Adds what there is for each option of the commands of `app`: `--flag ""` and a bare "" where it takes a value,
+// `--flag=` wherever it has a name.
 void CollectEmptyValues(const CLI::App& app, const std::vector<std::string>& path, std::vector<EmptyValue>& lines) {
   for (const CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) {
     std::vector<std::string> below = path;
     below.push_back(command->get_name());
     CollectEmptyValues(*command, below, lines);
     for (const CLI::Option* option : command->get_options()) {
-      if (option->get_items_expected_max() == 0) continue;
-      std::vector<std::string> line = below;
-      if (!option->get_positional()) line.push_back(option->get_name());
-      line.emplace_back();
-      lines.emplace_back(std::move(line), option->get_name());
+      const std::string name = option->get_name();
+      const auto add = [&](const std::vector<std::string>& words) {
+        std::vector<std::string> line = below;
+        line.insert(line.end(), words.begin(), words.end());
+        lines.emplace_back(std::move(line), name);
+      };
+      if (option->get_positional()) {
+        add({""});
+        continue;
+      }
+      add({name + "="});
+      add({name + "=", "next"});  // which is not its value
+      if (option->get_items_expected_max() > 0) add({name, ""});
     }
   }
 }
@@ -90,7 +108,7 @@ TEST(ToolTest, AnEmptyValueIsRefusedWhereverAValueIsTaken) {
   AddCommands(app, world, exit_code);
   std::vector<EmptyValue> lines;
   CollectEmptyValues(app, {}, lines);
-  EXPECT_GT(lines.size(), 80u);
+  EXPECT_GT(lines.size(), 250u);
   for (const auto& [line, option] : lines) {
     ToolRun tool;
     EXPECT_EQ(tool.Run(line), kExitUsage) << ::testing::PrintToString(line);
@@ -194,6 +212,17 @@ TEST(ToolTest, AFailedCallSaysWhatToChange) {
   EXPECT_EQ(tool.out.str(), "");
   EXPECT_THAT(tool.err.str(), AllOf(HasSubstr("UNAVAILABLE: connection refused"),
                                     HasSubstr("No server answers at far:1"), HasSubstr("--target")));
+}
+
+TEST(ToolTest, OnlyACallIsToldWhatToChangeAtTheServer) {
+  for (const auto code :
+       {absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kResourceExhausted}) {
+    ToolRun file, call;
+    EXPECT_EQ(PrintError(absl::Status(code, "/full: No space left on device"), kExitFailed, file.world()), kExitFailed);
+    EXPECT_EQ(file.err.str(), "triad: " + absl::StatusCodeToString(code) + ": /full: No space left on device\n");
+    EXPECT_EQ(PrintCallError(absl::Status(code, "busy"), "far:1", kExitFailed, call.world()), kExitFailed);
+    EXPECT_THAT(call.err.str(), ::testing::ContainsRegex("busy\n[A-Z]"));
+  }
 }
 
 TEST(ToolTest, CompletionKnowsCommandsFlagsAndChoices) {
