@@ -11,12 +11,15 @@
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/unix_socket.h"
 
 namespace triad {
 namespace {
+
+constexpr char kWasTaken[] = "the address was taken until a moment ago";
 
 // errno; 0 when it worked, which binds no longer than the call.
 int TryToListen(const sockaddr* address, socklen_t size) {
@@ -38,27 +41,63 @@ int TryUnix(const std::string& path) {
   return error;
 }
 
-}  // namespace
+// Of "host:port", what is after the last colon.
+absl::string_view PortOf(absl::string_view address) { return address.substr(address.rfind(':') + 1); }
 
-std::string WhyItCannotListen(const std::string& address) {
-  constexpr char kCan[] = "the address was taken until a moment ago, or is given twice";
-  if (const std::optional<std::string> path = UnixSocketPath(address)) {
-    const int error = TryUnix(*path);
-    return error == 0 ? kCan : std::strerror(error);
-  }
-  const size_t colon = address.rfind(':');
-  absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+using FoundAddresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+// What `host` is, without brackets; null, and why in `error`, when that is unknown.
+FoundAddresses Find(absl::string_view host, absl::string_view port, int flags, int& error) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | flags;  // "*" is every address, not loopback
   addrinfo* found = nullptr;
-  const int unknown = getaddrinfo(std::string(host).c_str(), address.substr(colon + 1).c_str(), &hints, &found);
-  if (unknown != 0) return gai_strerror(unknown);
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+  error = getaddrinfo(std::string(host).c_str(), std::string(port).c_str(), &hints, &found);
+  return FoundAddresses(error == 0 ? found : nullptr, freeaddrinfo);
+}
+
+// The one spelling of what `host` means as a number: "127.0.0.1:80" for "127.1" and 80, "[::1]:80". Empty: it is a
+// name.
+std::string PlainAddress(absl::string_view host, absl::string_view port) {
+  int error = 0;
+  const FoundAddresses found = Find(host, port, AI_NUMERICHOST, error);
+  char text[NI_MAXHOST];
+  if (found == nullptr ||
+      getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return found->ai_family == AF_INET6 ? absl::StrCat("[", text, "]:", port) : absl::StrCat(text, ":", port);
+}
+
+std::string WhyNotHostPort(const std::string& address) {
+  absl::string_view host = absl::string_view(address).substr(0, address.rfind(':'));
+  const absl::string_view port = PortOf(address);
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  int unknown = 0;
+  const FoundAddresses found = Find(host, port, /*flags=*/0, unknown);
+  if (found == nullptr) return gai_strerror(unknown);
+  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
     if (const int error = TryToListen(each->ai_addr, each->ai_addrlen); error != 0) return std::strerror(error);
   }
-  return kCan;
+  const std::string plain = PlainAddress(host, port);
+  if (plain.empty() || plain == address) return kWasTaken;
+  return absl::StrCat("the library that listens does not take it in this form; write ", plain);
+}
+
+}  // namespace
+
+std::string WhyItCannotListen(const std::string& address, const std::vector<std::string>& others) {
+  if (const std::optional<std::string> path = UnixSocketPath(address)) {
+    const int error = TryUnix(*path);
+    return error == 0 ? kWasTaken : std::strerror(error);
+  }
+  std::string reason = WhyNotHostPort(address);
+  if (reason != kWasTaken && reason != std::strerror(EADDRINUSE)) return reason;
+  for (const std::string& other : others) {
+    if (UnixSocketPath(other) || PortOf(other) != PortOf(address) || PortOf(address) == "0") continue;
+    return absl::StrCat(reason, "; this server was told to listen on ", other, " too");
+  }
+  return reason;
 }
 
 }  // namespace triad

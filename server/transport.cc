@@ -1,6 +1,7 @@
 #include "server/transport.h"
 
 #include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -9,6 +10,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -60,6 +62,31 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
+// For its lifetime gRPC logs nothing, on no thread: it would say in lines of its own, in whatever format ours are, that
+// it cannot listen somewhere.
+class QuietGrpc {
+ public:
+  QuietGrpc() {
+    gpr_set_log_function([](gpr_log_func_args*) {});
+  }
+  ~QuietGrpc() { gpr_set_log_function(nullptr); }  // its own again
+  QuietGrpc(const QuietGrpc&) = delete;
+  QuietGrpc& operator=(const QuietGrpc&) = delete;
+};
+
+std::unique_ptr<grpc::Server> BuildQuietly(grpc::ServerBuilder& builder) {
+  const QuietGrpc quiet;
+  return builder.BuildAndStart();
+}
+
+// The addresses of `options` without that of `at`.
+std::vector<std::string> OtherAddresses(const ServerOptions& options, size_t at) {
+  std::vector<std::string> others = options.listen;
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(at));
+  if (!options.http_listen.empty()) others.push_back(options.http_listen);
+  return others;
+}
+
 std::string BoundAddress(const std::string& address, int port) {
   if (UnixSocketPath(address)) return address;
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
@@ -85,13 +112,14 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Start(const ServerOptions&
     }
     builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
   }
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  std::unique_ptr<grpc::Server> server = BuildQuietly(builder);
   // gRPC binds in order and stops at the first that fails, whose port stays 0.
   const auto failed = std::find(ports.begin(), ports.end(), 0);
   if (failed != ports.end()) {
-    const std::string& address = options.listen[failed - ports.begin()];
+    const size_t at = failed - ports.begin();
     return absl::FailedPreconditionError(
-        absl::StrCat("--listen=", address, ": cannot listen there: ", WhyItCannotListen(address)));
+        absl::StrCat("--listen=", options.listen[at],
+                     ": cannot listen there: ", WhyItCannotListen(options.listen[at], OtherAddresses(options, at))));
   }
   if (server == nullptr) return absl::InternalError("gRPC cannot start a server");
   std::vector<std::string> addresses;

@@ -199,8 +199,10 @@ TEST(ServerAddressTest, SaysWhyItCannotListen) {
                                         {"unix:/no folder/x", "No such file or directory"},
                                         {"192.0.2.1:0", "Cannot assign requested address"}}) {
     options.listen = {address};
+    ::testing::internal::CaptureStderr();
     EXPECT_EQ(Server::Start(options, log).status().message(),
               "--listen=" + address + ": cannot listen there: " + reason);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "gRPC must not say so in lines of its own";
   }
 }
 
