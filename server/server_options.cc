@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <regex>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -28,25 +31,15 @@ constexpr int64_t kMaxTokens = 1 << 24;  // positions stay exact in f32, as ALiB
 constexpr int64_t kReplyFramingBytes =
     256;  // of a reply, around its tensors' data: tags, shapes, timings, an item's id
 
-// absl::flags keeps the last of several flags of one name; --listen and --layers add up. Gives arguments with all flags
-// called `name` joined into one.
-std::vector<std::string> JoinRepeated(absl::string_view name, const std::vector<std::string>& arguments) {
-  std::vector<std::string> kept;
-  std::vector<absl::string_view> values;
-  const std::string with_value = absl::StrCat(name, "=");
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    absl::string_view flag = arguments[i];
-    const bool is_flag = absl::ConsumePrefix(&flag, "--") || absl::ConsumePrefix(&flag, "-");
-    if (is_flag && absl::ConsumePrefix(&flag, with_value)) {
-      values.push_back(flag);
-    } else if (is_flag && flag == name && i + 1 < arguments.size()) {
-      values.push_back(arguments[++i]);
-    } else {
-      kept.push_back(arguments[i]);
-    }
-  }
-  if (!values.empty()) kept.push_back(absl::StrCat("--", with_value, absl::StrJoin(values, ",")));
-  return kept;
+// Whether Kubernetes, or Docker for a linked container, put the variable TRIAD_<name>=<value> here because of a service
+// called "triad" or "triad-something". Their plain PORT holds a URL; a number there is somebody's wish.
+bool IsOfAService(absl::string_view name, absl::string_view value) {
+  static const std::regex kForm(
+      "(?:|[A-Z0-9_]+?_)(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|"
+      "PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:ADDR|PORT|PROTO))?|(PORT))");
+  std::cmatch match;
+  return std::regex_match(name.begin(), name.end(), match, kForm) &&
+         (!match[1].matched || absl::StrContains(value, "://"));
 }
 
 absl::Status ApplyEnvironment(const char* const environment[]) {
@@ -55,6 +48,7 @@ absl::Status ApplyEnvironment(const char* const environment[]) {
     if (text.substr(0, text.find('=')) == kToolVariable) continue;
     if (!absl::ConsumePrefix(&text, kEnvironmentPrefix)) continue;
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    if (IsOfAService(parts.first, parts.second)) continue;
     if (absl::Status status = SetServerFlag(absl::AsciiStrToLower(parts.first), parts.second); !status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("environment variable ", kEnvironmentPrefix, parts.first, ": ", status.message()));
@@ -102,6 +96,17 @@ absl::Status CheckAddresses(const ServerOptions& options) {
   }
   if (options.http_listen.empty()) return absl::OkStatus();
   return CheckHostPort("http_listen", options.http_listen);
+}
+
+// Whoever listens second would find it taken. Port 0 is another one each time.
+absl::Status CheckAddressesDiffer(const ServerOptions& options) {
+  std::set<absl::string_view> taken;
+  for (const std::string& address : options.listen) {
+    if (absl::EndsWith(address, ":0") || taken.insert(address).second) continue;
+    return Refuse("listen", "name each address once", Quoted(address));
+  }
+  if (taken.count(options.http_listen) == 0) return absl::OkStatus();
+  return Refuse("http_listen", "be no address of --listen", Quoted(options.http_listen));
 }
 
 absl::Status CheckIntegers(const ServerOptions& o) {
@@ -206,6 +211,9 @@ absl::Status CheckLayers(const ServerOptions& options) {
     return Refuse("layer_dir", "be given with --layers", "empty");
   }
   for (const std::string& layer : options.layers) {
+    if (layer.empty()) {
+      return Refuse("layers", "have a name on either side of each comma", Quoted(absl::StrJoin(options.layers, ",")));
+    }
     if (absl::StatusOr<LayerChoice> choice = ParseLayerChoice("--layers", layer); !choice.ok()) return choice.status();
   }
   return absl::OkStatus();
@@ -215,16 +223,14 @@ absl::Status CheckLayers(const ServerOptions& options) {
 
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]) {
   if (absl::Status status = ApplyEnvironment(environment); !status.ok()) return status;
-  std::vector<std::string> arguments(argv, argv + argc);
-  for (absl::string_view flag : {"listen", "layers"}) arguments = JoinRepeated(flag, arguments);
-  absl::StatusOr<ServerOptions> options = ParseServerFlags(arguments);
+  absl::StatusOr<ServerOptions> options = ParseServerFlags(std::vector<std::string>(argv, argv + argc));
   if (!options.ok()) return options;
   return ResolveServerOptions(*std::move(options));
 }
 
 absl::StatusOr<ServerOptions> ResolveServerOptions(ServerOptions options) {
-  for (const auto check :
-       {CheckAddresses, CheckIntegers, CheckFlop, CheckDurations, CheckFit, CheckWords, CheckLayers}) {
+  for (const auto check : {CheckAddresses, CheckAddressesDiffer, CheckIntegers, CheckFlop, CheckDurations, CheckFit,
+                           CheckWords, CheckLayers}) {
     if (absl::Status status = check(options); !status.ok()) return status;
   }
   const auto resolve = [](int64_t& share, int64_t all) {
@@ -237,9 +243,12 @@ absl::StatusOr<ServerOptions> ResolveServerOptions(ServerOptions options) {
 
 std::optional<std::string> AnswerForHelpFlags(int argc, char* argv[]) {
   for (int i = 1; i < argc; ++i) {
-    const absl::string_view argument = argv[i];
-    if (argument == "--version") return absl::StrCat("triad-server ", ServerVersion(), "\n");
-    if (argument == "--help" || argument == "-h") return ServerFlagsHelp();
+    absl::string_view name = argv[i];
+    if (!absl::ConsumePrefix(&name, "-")) continue;
+    absl::ConsumePrefix(&name, "-");
+    name = name.substr(0, name.find('='));
+    if (name == "version") return absl::StrCat("triad-server ", ServerVersion(), "\n");
+    if (name == "help" || name == "h") return ServerFlagsHelp();
   }
   return std::nullopt;
 }

@@ -82,8 +82,9 @@ struct ServerOptions {
 };
 
 // Reads flags and environment ("NAME=value", ending in null). Repeated --listen and --layers flags add up.
-// INVALID_ARGUMENT: an argument or a TRIAD_ variable that is no flag, or a value that the flag or ResolveServerOptions
-// refuses.
+// Variables that an orchestrator sets for a service called "triad" or "triad-something" are none of the server's.
+// INVALID_ARGUMENT: an argument or another TRIAD_ variable that is no flag, or a value that the flag or
+// ResolveServerOptions refuses.
 absl::StatusOr<ServerOptions> LoadServerOptions(int argc, char* argv[], const char* const environment[]);
 
 // Checks `options`, and gives them with what follows from others (kHalfOfAll) filled in; resolving again changes

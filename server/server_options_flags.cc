@@ -1,14 +1,22 @@
 #include "server/server_options_flags.h"
 
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/refuse.h"
 
 using Strings = std::vector<std::string>;
 
@@ -66,9 +74,10 @@ ABSL_FLAG(
     int64_t, max_shared_tokens, Defaults().max_shared_tokens,
     "Most tokens of Forward requests that share a layer's projections; a larger request shares with none. 0: none "
     "share.");
-ABSL_FLAG(int, compute_niceness, Defaults().compute_niceness,
-          "Added to the nice value of compute threads, so that requests are received and answered while all of them "
-          "compute.");
+ABSL_FLAG(
+    int, compute_niceness, Defaults().compute_niceness,
+    "Added to the nice value of compute threads, 0 to 19, so that requests are received and answered while all of "
+    "them compute; the system stops at 19. 0: they compete with those who receive.");
 ABSL_FLAG(double, max_inline_flop, Defaults().max_inline_flop,
           "Largest request that is computed on the thread that received it, when the server is idle or no compute "
           "thread is free, in floating-point operations.");
@@ -178,39 +187,98 @@ bool IsSwitch(absl::string_view name) {
   return flag != nullptr && flag->IsOfType<bool>();
 }
 
+bool IsBytes(absl::string_view name) { return absl::EndsWith(name, "_bytes"); }
+
+// "256MiB" as "268435456", and what has no unit as it is. nullopt: no whole number is before the unit, or it is 2^63
+// bytes and more.
+std::optional<std::string> WithoutUnit(absl::string_view text) {
+  constexpr std::pair<absl::string_view, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+  for (const auto& [unit, power_of_2] : kUnits) {
+    absl::string_view digits = text;
+    if (!absl::ConsumeSuffix(&digits, unit)) continue;
+    int64_t count = 0;
+    const bool is_count = std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
+                          absl::SimpleAtoi(digits, &count) &&
+                          count <= std::numeric_limits<int64_t>::max() >> power_of_2;
+    return is_count ? std::optional(absl::StrCat(count << power_of_2)) : std::nullopt;
+  }
+  return std::string(text);
+}
+
+// What a value of `flag` must be.
+absl::string_view RuleOf(const absl::CommandLineFlag& flag) {
+  if (flag.IsOfType<bool>()) return "be true or false";
+  if (flag.IsOfType<absl::Duration>()) return "be a time such as 500ms or 1m30s";
+  if (flag.IsOfType<double>()) return "be a number";
+  if (IsBytes(flag.Name())) return "be a number of bytes below 2^63, such as 268435456 or 256MiB";
+  return flag.IsOfType<int>() ? "be a whole number below 2^31" : "be a whole number below 2^63";
+}
+
+absl::Status UnknownFlag(absl::string_view name) {
+  const std::string underscored = absl::StrReplaceAll(name, {{"-", "_"}});
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no flag ", name.empty() ? "without a name" : absl::StrCat("--", absl::CHexEscape(name)),
+                   FindServerFlag(underscored) == nullptr ? "" : absl::StrCat(", but --", underscored),
+                   "; `triad-server --help` lists what there is"));
+}
+
+// One flag of the command line and the value that it gets.
+struct Assignment {
+  absl::string_view name;
+  absl::string_view value;
+};
+
+// Reads the flag at `arguments[at]`; moves `at` on when its value is the next argument.
+absl::StatusOr<Assignment> ReadFlag(const std::vector<std::string>& arguments, size_t& at) {
+  const auto refuse = [](const auto&... words) { return absl::InvalidArgumentError(absl::StrCat(words...)); };
+  absl::string_view name = arguments[at];
+  const bool has_dashes = absl::ConsumePrefix(&name, "--") || absl::ConsumePrefix(&name, "-");
+  if (!has_dashes || name.empty() || name[0] == '=') {
+    return refuse("arguments are flags only, and a switch takes its value after =; was ", Quoted(arguments[at]));
+  }
+  const size_t equals = name.find('=');
+  const bool has_value = equals != absl::string_view::npos;
+  const absl::string_view value = has_value ? name.substr(equals + 1) : "";
+  name = name.substr(0, equals);
+  absl::string_view denied = name;
+  if (FindServerFlag(name) == nullptr && absl::ConsumePrefix(&denied, "no") && FindServerFlag(denied) != nullptr) {
+    if (!IsSwitch(denied)) return refuse("--", name, ": only switches have a no, and --", denied, " takes a value");
+    if (has_value) return refuse("--", name, " takes no value; --", denied, " does");
+    return Assignment{denied, "false"};
+  }
+  if (FindServerFlag(name) == nullptr) return UnknownFlag(name);
+  if (has_value) return Assignment{name, value};
+  if (IsSwitch(name)) return Assignment{name, "true"};
+  if (at + 1 == arguments.size() || absl::StartsWith(arguments[at + 1], "--")) {
+    return refuse("--", name, " needs a value");
+  }
+  return Assignment{name, arguments[++at]};
+}
+
 }  // namespace
 
 absl::Status SetServerFlag(absl::string_view name, absl::string_view value) {
   absl::CommandLineFlag* flag = FindServerFlag(name);
-  if (flag == nullptr) return absl::InvalidArgumentError(absl::StrCat("there is no flag --", name));
-  std::string error;
-  if (!flag->ParseFrom(value, &error)) {
-    return absl::InvalidArgumentError(absl::StrCat("--", name, " cannot be \"", value, "\"; ", error));
-  }
-  return absl::OkStatus();
+  if (flag == nullptr) return UnknownFlag(name);
+  const std::optional<std::string> text = IsBytes(name) ? WithoutUnit(value) : std::string(value);
+  std::string absls_words;  // which do not name the rule
+  if (text && flag->ParseFrom(*text, &absls_words)) return absl::OkStatus();
+  return RefuseField(absl::StrCat("--", name), RuleOf(*flag), Quoted(value));
 }
 
 absl::StatusOr<ServerOptions> ParseServerFlags(const std::vector<std::string>& arguments) {
-  // As absl::ParseCommandLine reads them, which would end the process where they are wrong.
+  // As absl::ParseCommandLine reads them, which would end the process where they are wrong, and of several flags of one
+  // name keep the last: those that take several values add up.
+  std::map<absl::string_view, std::string> lists;  // what has been given so far
   for (size_t i = 1; i < arguments.size(); ++i) {
-    absl::string_view name = arguments[i];
-    if (!absl::ConsumePrefix(&name, "--") && !absl::ConsumePrefix(&name, "-")) {
-      return absl::InvalidArgumentError(absl::StrCat("arguments are flags only; was \"", name, "\""));
+    absl::StatusOr<Assignment> read = ReadFlag(arguments, i);
+    if (!read.ok()) return read.status();
+    if (FindServerFlag(read->name)->IsOfType<Strings>()) {
+      const auto [list, is_first] = lists.try_emplace(read->name, read->value);
+      if (!is_first) absl::StrAppend(&list->second, ",", read->value);
+      read->value = list->second;
     }
-    absl::string_view value = "true";
-    if (const size_t equals = name.find('='); equals != absl::string_view::npos) {
-      value = name.substr(equals + 1);
-      name = name.substr(0, equals);
-    } else if (absl::StartsWith(name, "no") && IsSwitch(name.substr(2))) {
-      value = "false";
-      name.remove_prefix(2);
-    } else if (FindServerFlag(name) != nullptr && !IsSwitch(name)) {
-      if (i + 1 == arguments.size()) {
-        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
-      }
-      value = arguments[++i];
-    }
-    if (absl::Status status = SetServerFlag(name, value); !status.ok()) return status;
+    if (absl::Status status = SetServerFlag(read->name, read->value); !status.ok()) return status;
   }
   ServerOptions options;
   VisitOptions(options, [](auto& field, auto& flag) { field = absl::GetFlag(flag); });
@@ -228,7 +296,9 @@ std::vector<std::pair<std::string, std::string>> DescribeServerOptions(const Ser
 std::string ServerFlagsHelp() {
   std::string help =
       "triad-server: multi-head attention over gRPC.\n\n"
-      "Every flag may also be set as TRIAD_<FLAG> in the environment; the command line wins.\n\n";
+      "Write --flag=value or --flag value; of a switch --flag, --flag=false or --noflag. Bytes may have a unit: "
+      "64KiB,\n"
+      "256MiB, 2GiB. Every flag may also be set as TRIAD_<FLAG> in the environment; the command line wins.\n\n";
   VisitOptions(Defaults(), [&](const auto& field, const auto& flag) {
     const absl::CommandLineFlag& handle = absl::GetFlagReflectionHandle(flag);
     absl::StrAppend(&help, "  --", handle.Name(), "=", Text(field), "\n",

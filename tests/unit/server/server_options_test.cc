@@ -14,6 +14,7 @@
 namespace triad {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
@@ -61,25 +62,50 @@ TEST_F(ServerOptionsTest, AnUnknownVariableIsAnErrorThatNamesIt) {
       << "the command-line tool's variable is not meant for the server";
 }
 
-TEST_F(ServerOptionsTest, AnUnreadableVariableIsAnErrorThatNamesItsValue) {
-  const auto options = Load({}, {"TRIAD_THREADS=many"});
-  ASSERT_FALSE(options.ok());
-  EXPECT_THAT(std::string(options.status().message()), HasSubstr("many"));
+TEST_F(ServerOptionsTest, VariablesOfAServiceCalledTriadAreNotMeantForTheServer) {
+  for (const char* variable :
+       {"SERVICE_HOST=10.0.0.1", "SERVICE_PORT=8470", "SERVICE_PORT_GRPC=8470", "SERVICE_PORT_HTTP_PAGES=8471",
+        "PORT=tcp://10.0.0.1:8470", "PORT_8470_TCP=tcp://10.0.0.1:8470", "PORT_8470_TCP_ADDR=10.0.0.1",
+        "PORT_8470_TCP_PORT=8470", "PORT_8470_TCP_PROTO=tcp", "PORT_53_UDP=udp://10.0.0.1:53", "PORT_9_SCTP_PORT=9"}) {
+    for (const char* service : {"TRIAD_", "TRIAD_CANARY_", "TRIAD_2_EU_WEST_"}) {
+      EXPECT_TRUE(Load({}, {std::string(service) + variable}).ok()) << service << variable;
+    }
+  }
+  for (const char* variable : {"TRIAD_PORT=8470", "TRIAD_LISTEN_PORT=8470", "TRIAD_SERVICE=x", "TRIAD_SERVICE_HOSTS=x",
+                               "TRIAD_HOST=x", "TRIAD_PORT_GRPC=x", "TRIAD_PORT_8470_HTTP=x",
+                               "TRIAD_PORT_8470_TCP_HOST=x", "TRIAD_service_host=x", "TRIAD_XSERVICE_HOST=x"}) {
+    EXPECT_THAT(std::string(Load({}, {variable}).status().message()), HasSubstr("there is no flag")) << variable;
+  }
+}
+
+TEST_F(ServerOptionsTest, AnUnreadableVariableIsAnErrorThatNamesItAndTheRule) {
+  EXPECT_EQ(Load({}, {"TRIAD_THREADS=many"}).status(),
+            absl::InvalidArgumentError("environment variable TRIAD_THREADS: --threads must be a whole number below "
+                                       "2^31; was \"many\""));
+  EXPECT_THAT(std::string(Load({}, {"TRIAD_=1"}).status().message()), HasSubstr("there is no flag without a name"));
 }
 
 TEST_F(ServerOptionsTest, AnArgumentThatIsNotUnderstoodIsAnErrorThatNamesIt) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--bogus"}, "there is no flag --bogus"},
-      {{"--bogus=3"}, "there is no flag --bogus"},
-      {{"--bogus", "3"}, "there is no flag --bogus"},
-      {{"--nothreads"}, "there is no flag --nothreads"},
-      {{"--flagfile=x"}, "there is no flag --flagfile"},
-      {{"--threads=x"}, "--threads cannot be \"x\""},
+      {{"--bogus"}, "there is no flag --bogus; `triad-server --help` lists what there is"},
+      {{"--bogus=3"}, "there is no flag --bogus;"},
+      {{"--bogus", "3"}, "there is no flag --bogus;"},
+      {{"--nobogus"}, "there is no flag --nobogus;"},
+      {{"--flagfile=x"}, "there is no flag --flagfile;"},
+      {{"--max-queue-time=1s"}, "there is no flag --max-queue-time, but --max_queue_time;"},
+      {{"--nothreads"}, "--nothreads: only switches have a no, and --threads takes a value"},
+      {{"--nothreads=3"}, "--nothreads: only switches have a no, and --threads takes a value"},
+      {{"--nodemo_layer=false"}, "--nodemo_layer takes no value; --demo_layer does"},
       {{"--threads"}, "--threads needs a value"},
-      {{"--demo_layer=maybe"}, "--demo_layer cannot be \"maybe\""},
-      {{"--demo_layer", "false"}, "arguments are flags only; was \"false\""},
-      {{"serve"}, "arguments are flags only; was \"serve\""},
-      {{"--"}, "there is no flag --"},
+      {{"--layer_dir", "--threads=1"}, "--layer_dir needs a value"},
+      {{"--listen=127.0.0.1:0", "--listen"}, "--listen needs a value"},
+      {{"--listen", "--threads=1", "--listen=127.0.0.1:0"}, "--listen needs a value"},
+      {{"--demo_layer", "false"}, "a switch takes its value after =; was \"false\""},
+      {{"serve"}, "arguments are flags only, and a switch takes its value after =; was \"serve\""},
+      {{""}, "was \"\""},
+      {{"--"}, "was \"--\""},
+      {{"-"}, "was \"-\""},
+      {{"--=3"}, "was \"--=3\""},
   };
   for (const auto& [arguments, message] : cases) {
     const absl::Status status = Load(arguments).status();
@@ -88,13 +114,49 @@ TEST_F(ServerOptionsTest, AnArgumentThatIsNotUnderstoodIsAnErrorThatNamesIt) {
   }
 }
 
+TEST_F(ServerOptionsTest, AValueThatCannotBeReadIsToldItsRule) {
+  const std::vector<std::pair<std::string, std::string>> kinds = {
+      {"threads", "be a whole number below 2^31"},
+      {"max_batch", "be a whole number below 2^63"},
+      {"max_batch_flop", "be a number"},
+      {"max_queue_time", "be a time such as 500ms or 1m30s"},
+      {"demo_layer", "be true or false"},
+      {"max_message_bytes", "be a number of bytes below 2^63, such as 268435456 or 256MiB"}};
+  for (const auto& [flag, rule] : kinds) {
+    for (const char* value : {"", "x", "1..5", "99999999999999999999x"}) {
+      EXPECT_EQ(Load({"--" + flag + "=" + value}).status(),
+                absl::InvalidArgumentError("--" + flag + " must " + rule + "; was \"" + value + "\""));
+    }
+  }
+}
+
+TEST_F(ServerOptionsTest, BytesMayHaveAUnit) {
+  for (const auto& [text, bytes] : {std::pair<std::string, int64_t>{"2048", 2048},
+                                    {"0KiB", 0},
+                                    {"64KiB", 64 << 10},
+                                    {"256MiB", 256 << 20},
+                                    {"2GiB", int64_t{2} << 30},
+                                    {"8589934591GiB", int64_t{8589934591} << 30}}) {
+    const auto options = Load({"--max_inline_bytes=" + text});
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->max_inline_bytes, bytes) << text;
+  }
+  for (const char* text : {"GiB", "-1GiB", "+1GiB", "1.5GiB", "1 GiB", "1GB", "1G", "1gib", "1KiBKiB", "8589934592GiB",
+                           "99999999999999999999KiB"}) {
+    EXPECT_THAT(std::string(Load({"--max_inline_bytes", text}).status().message()), HasSubstr("256MiB")) << text;
+  }
+  EXPECT_FALSE(Load({"--max_batch=1KiB"}).ok()) << "they are no bytes";
+}
+
 TEST_F(ServerOptionsTest, AFlagMayBeWrittenInAnyOfTheUsualWays) {
-  const auto options = Load({"-threads", "3", "--max_batch=5", "--allow_layer_admin", "--nodemo_layer"});
+  const auto options = Load({"-threads", "3", "--max_batch=5", "--allow_layer_admin", "--nodemo_layer",
+                             "--max_peer_in_flight_bytes", "-1", "--max_streams=1", "--max_streams=2"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->threads, 3);
   EXPECT_EQ(options->max_batch, 5);
   EXPECT_TRUE(options->allow_layer_admin);
   EXPECT_FALSE(options->demo_layer);
+  EXPECT_EQ(options->max_streams, 2);
 }
 
 TEST_F(ServerOptionsTest, ListenMayBeRepeatedOrHoldSeveral) {
@@ -104,6 +166,12 @@ TEST_F(ServerOptionsTest, ListenMayBeRepeatedOrHoldSeveral) {
   EXPECT_EQ(options->threads, 3);
   const auto from_environment = Load({}, {"TRIAD_LISTEN=x:1,y:2"});
   ASSERT_TRUE(from_environment.ok());
+  EXPECT_THAT(from_environment->listen, ElementsAre("x:1", "y:2"));
+  EXPECT_THAT(Load({"--listen=a:1", "--listen=b:2"}, {"TRIAD_LISTEN=x:1"})->listen, ElementsAre("a:1", "b:2"));
+}
+
+TEST_F(ServerOptionsTest, Port0IsAnotherOneEachTime) {
+  EXPECT_TRUE(Load({"--listen=127.0.0.1:0,127.0.0.1:0", "--http_listen=127.0.0.1:0"}).ok());
 }
 
 TEST_F(ServerOptionsTest, LayersMayBeRepeatedOrHoldSeveral) {
@@ -139,7 +207,21 @@ TEST_F(ServerOptionsTest, DescribesEveryFlagAndHelpExplainsIt) {
   for (const auto& [flag, value] : DescribeServerOptions(ServerOptions())) {
     EXPECT_THAT(text, HasSubstr("--" + flag + "=" + value + "\n"));
   }
+  EXPECT_THAT(text, AllOf(HasSubstr("--flag value"), HasSubstr("--noflag"), HasSubstr("256MiB")));
   EXPECT_EQ(AnswerForHelpFlags(1, argv), std::nullopt);
+}
+
+TEST_F(ServerOptionsTest, HelpAndVersionMayBeAskedForInAnyOfTheUsualWays) {
+  for (const auto& [flag, answer] : {std::pair<std::string, std::string>{"--help", "--listen="},
+                                     {"-help", "--listen="},
+                                     {"-h", "--listen="},
+                                     {"--help=threads", "--listen="},
+                                     {"--version", "triad-server "},
+                                     {"-version", "triad-server "}}) {
+    std::string words[] = {"triad-server", "--threads=3", flag};
+    char* argv[] = {words[0].data(), words[1].data(), words[2].data()};
+    EXPECT_THAT(AnswerForHelpFlags(3, argv).value_or(""), HasSubstr(answer)) << flag;
+  }
 }
 
 TEST_F(ServerOptionsTest, TakesAnIpv6HostInBrackets) {
@@ -180,6 +262,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadOption{"PortWithSuffix", [](ServerOptions& o) { o.http_listen = "localhost:80s"; }, "\"localhost:80s\""},
         BadOption{"NoPortAtAll", [](ServerOptions& o) { o.http_listen = "localhost:"; }, "\"localhost:\""},
         BadOption{"HugePort", [](ServerOptions& o) { o.http_listen = "localhost:65536"; }, "--http_listen"},
+        BadOption{"AnAddressTwice", [](ServerOptions& o) { o.listen = {"a:1", "b:1", "a:1"}; },
+                  "--listen must name each address once; was \"a:1\""},
+        BadOption{"ASocketTwice", [](ServerOptions& o) { o.listen = {"unix:/a", "unix:/a"}; }, "\"unix:/a\""},
+        BadOption{"AnAddressForPagesToo", [](ServerOptions& o) { o.http_listen = o.listen[0]; },
+                  "--http_listen must be no address of --listen; was \"127.0.0.1:8470\""},
         BadOption{"EmptyPath", [](ServerOptions& o) { o.listen = {"unix:"}; }, "path"},
         BadOption{"NegativeThreads", [](ServerOptions& o) { o.threads = -1; }, "--threads"},
         BadOption{"MessagePastProtobuf", [](ServerOptions& o) { o.max_message_bytes = int64_t{1} << 31; },
@@ -201,6 +288,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "--max_batch_flop"},
         BadOption{"NoStreamItems", [](ServerOptions& o) { o.max_stream_items = 0; }, "--max_stream_items"},
         BadOption{"LayersWithoutDirectory", [](ServerOptions& o) { o.layers = {"a"}; }, "--layer_dir"},
+        BadOption{"AnEmptyLayerName",
+                  [](ServerOptions& o) {
+                    o.layer_dir = "/layers";
+                    o.layers = {"minilm/0", ""};
+                  },
+                  "--layers must have a name on either side of each comma; was \"minilm/0,\""},
         BadOption{"LayerNameThatLeadsOut",
                   [](ServerOptions& o) {
                     o.layer_dir = "/layers";
