@@ -130,6 +130,13 @@ TEST_F(BenchTest, ARangeHasARowPerLevel) {
   EXPECT_THAT(page.str(), HasSubstr("<h2>concurrency 3</h2>"));
 }
 
+TEST_F(BenchTest, AFullDiskIsNoBusyServer) {
+  for (const char* flag : {"--csv", "--html", "--record"}) {
+    EXPECT_EQ(Run({"--rate", "1000", "--requests", "2", flag, "/dev/full"}), kExitFailed) << flag;
+    EXPECT_THAT(err_.str(), testing::EndsWith("No space left on device\n")) << flag;
+  }
+}
+
 TEST_F(BenchTest, ARecordedTraceSendsTheSameRequestsAtTheSameTimes) {
   const std::string first = TempPath("first.trace");
   const std::string second = TempPath("second.trace");

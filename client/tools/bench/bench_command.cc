@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/tools/bench/bench.h"
 #include "client/tools/bench/bench_flags.h"
@@ -42,6 +44,11 @@ absl::Status Publish(const BenchReport& report, const BenchFlags& flags, std::os
   return status;
 }
 
+// Whether runs ended with `status` because of the file at `path` that they write, and not because of a call.
+bool IsAboutFile(const absl::Status& status, const std::string& path) {
+  return !path.empty() && absl::StartsWith(status.message(), absl::StrCat(path, ": "));
+}
+
 int RunBench(const BenchFlags& flags, const World& world) {
   // Of several, the error names the one that it is about.
   const std::string target = flags.config.targets.size() == 1 ? flags.config.targets[0] : "";
@@ -52,7 +59,10 @@ int RunBench(const BenchFlags& flags, const World& world) {
                    /*inputs=*/{{"--trace", flags.trace}});
   if (!writable.ok()) return PrintError(writable, kExitUsage, world);
   const auto report = MakeRuns(*config, world);
-  if (!report.ok()) return PrintCallError(report.status(), target, ExitCodeOf(report.status()), world);
+  if (!report.ok()) {
+    if (IsAboutFile(report.status(), config->record_path)) return PrintError(report.status(), kExitFailed, world);
+    return PrintCallError(report.status(), target, ExitCodeOf(report.status()), world);
+  }
   const absl::Status published = Publish(*report, flags, world.out);
   const int exit_code = published.ok() ? kExitOk : PrintError(published, kExitFailed, world);
   const absl::Status verdict = Verdict(*report);

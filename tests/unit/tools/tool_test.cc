@@ -8,6 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "client/tools/flag_rules.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -69,6 +70,13 @@ TEST(ToolTest, UnknownArgumentsAreListedAsTheyWereGiven) {
   ToolRun tool;
   EXPECT_EQ(tool.Run({"layers", "list", "--one", "--two=2", "demo", "three"}), kExitUsage);
   EXPECT_THAT(tool.err.str(), StartsWith("triad: not known here: --one --two=2 three\n`triad layers list --help`"));
+}
+
+TEST(ToolTest, AFlagWithNothingIsOneThatEndsInItsOnlyEqualsSign) {
+  EXPECT_EQ(FlagWithNothing("--http="), "--http");
+  for (const char* argument : {"", "--", "--http", "--http=x", "--http==", "--http=a=", "-h=", "http=", "="}) {
+    EXPECT_EQ(FlagWithNothing(argument), "") << argument;
+  }
 }
 
 // A command line, and the option that it gives as "".
