@@ -9,6 +9,8 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/tensor/dtype.h"
 #include "triad/attend.h"
@@ -32,14 +34,37 @@ CLI::Option* AddChoice(CLI::App& command, const std::string& name, T& target,
   return command.add_option_function<std::string>(name, assign, description)->check(CLI::IsMember(words));
 }
 
+// What a list of `Items` has: of a vector, or of one that may be unset.
+template <class Items>
+struct ItemOf {
+  using Type = typename Items::value_type;
+};
+template <class Items>
+struct ItemOf<std::optional<Items>> : ItemOf<Items> {};
+
 // An option that takes values separated by commas.
-template <class T>
-CLI::Option* AddList(CLI::App& command, const std::string& name, T& target, const std::string& description) {
+template <class Items>
+CLI::Option* AddList(CLI::App& command, const std::string& name, Items& target, const std::string& description) {
+  using Item = typename ItemOf<Items>::Type;
+  // Split here: CLI11 would leave out what is empty, and take "," for no list at all.
+  const auto assign = [name, &target](const std::vector<std::string>& lists) {
+    std::vector<Item> items;
+    for (const std::string& list : lists) {
+      for (absl::string_view text : absl::StrSplit(list, ',')) {
+        items.emplace_back();
+        if (text.empty() || !CLI::detail::lexical_cast(std::string(text), items.back())) {
+          throw CLI::ValidationError(name, absl::StrCat("must be values separated by commas; was ", list));
+        }
+      }
+    }
+    target = std::move(items);
+  };
   // CLI11's own "any number" would print as values separated by spaces.
   constexpr int kMostItems = CLI::detail::expected_max_vector_size - 1;
-  CLI::Option* option = command.add_option(name, target, description);
-  option->delimiter(',')->expected(1, kMostItems)->allow_extra_args(false);
-  return option->type_name(absl::StrCat(option->get_type_name(), ",..."));
+  return command.add_option_function<std::vector<std::string>>(name, assign, description)
+      ->expected(1, kMostItems)
+      ->allow_extra_args(false)
+      ->type_name(absl::StrCat(CLI::detail::type_name<Item>(), ",..."));
 }
 
 // An option that takes a time such as 500ms, of at least `least` and at most `most`.

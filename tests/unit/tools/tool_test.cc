@@ -141,6 +141,22 @@ TEST(ToolTest, ListsAreSeparatedByCommasAndTheHelpSaysSo) {
   }
 }
 
+TEST(ToolTest, EveryItemOfAListIsAValue) {
+  const std::vector<std::pair<std::string, std::string>> flags = {
+      {"--query-lengths", "3"}, {"--sinks", "0.5"}, {"--target", "a:1"}};
+  for (const auto& [flag, item] : flags) {
+    for (const std::string& list : {std::string(","), "," + item, item + ",", item + ",," + item}) {
+      ToolRun tool;
+      EXPECT_EQ(tool.Run({flag == "--target" ? "bench" : "attend", flag + "=" + list}), kExitUsage) << list;
+      EXPECT_THAT(tool.err.str(), HasSubstr(flag + ": must be values separated by commas; was " + list));
+      EXPECT_FALSE(tool.target.has_value());
+    }
+  }
+  ToolRun no_number;
+  EXPECT_EQ(no_number.Run({"attend", "--query-lengths", "3,x"}), kExitUsage);
+  EXPECT_THAT(no_number.err.str(), HasSubstr("was 3,x"));
+}
+
 TEST(ToolTest, AWordThatIsNoSubcommandIsNamedWithThoseThereAre) {
   ToolRun tool;
   EXPECT_EQ(tool.Run({"attent"}), kExitUsage);
