@@ -90,7 +90,8 @@ absl::Status EarlyEnd(Refusal reason, const SchedulerOptions& options) {
     case Refusal::kPeer:
       break;
   }
-  return absl::ResourceExhaustedError("the server is full");
+  TRIAD_CHECK(false, "what was let in does not end for a reason not to let it in");
+  return absl::InternalError("");
 }
 
 ListBudget BudgetOf(const SchedulerOptions& options) {

@@ -28,13 +28,15 @@ AdmissionDecision Admit(const InFlight& in_flight, bool is_draining, int64_t byt
 // late. DEADLINE_EXCEEDED: it would be late on an idle server too, so that coming back will not help.
 AdmissionDecision AdmitInTime(const FinishEstimate& estimate, Duration left);
 
-// Whether the submitter itself runs a task with work of `cost`. One without items, always. A small one when nothing is
-// in flight, because to hand it over would take as long; and when every compute thread is at an item, because it would
-// wait longer than it takes: then not one of low priority, which waits for others, nor one that others may share.
+// What the compute threads have to do.
 struct PoolLoad {
   int64_t tasks = 0;         // in flight
   int64_t busy_threads = 0;  // that compute
 };
+
+// Whether the submitter itself runs a task with work of `cost`. One without items, always. A small one when nothing is
+// in flight, because to hand it over would take as long; and when every compute thread is at an item, because it would
+// wait longer than it takes: then not one of low priority, which waits for others, nor one that others may share.
 bool RunsHere(const ScheduledTask& task, const TaskCost& cost, const PoolLoad& pool, const SchedulerOptions& options);
 
 // When a task must be looked at again unless it has ended by then: its deadline, and while it is queued the end of
@@ -44,7 +46,8 @@ Time NextLook(Time accepted, Time deadline, bool is_queued, const SchedulerOptio
 // Why a task that is looked at at `now` >= NextLook has to end: kDeadline or kQueueTime.
 Refusal ExpiryReason(Time deadline, Time now);
 
-// What a task that ends early is told; an explanation that names the option. For every reason but those of Admit alone.
+// What a task that ends early is told; an explanation that names the option. `reason` is one that may come up after
+// the task was let in: kDraining, kQueueTime, kDeadline or kCancelled.
 absl::Status EarlyEnd(Refusal reason, const SchedulerOptions& options);
 
 // What the list may hold.

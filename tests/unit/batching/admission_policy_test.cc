@@ -108,7 +108,7 @@ TEST(NextLookTest, IsTheDeadlineOrTheEndOfTheQueueTime) {
   EXPECT_EQ(NextLook(kNow, kNever, /*is_queued=*/true, options), kNever);
 }
 
-TEST(EarlyEndTest, HasACodeForEveryReason) {
+TEST(EarlyEndTest, HasACodeForEveryReasonThatMayComeUpAfterAdmission) {
   EXPECT_EQ(ExpiryReason(kNow, kNow), Refusal::kDeadline);
   EXPECT_EQ(ExpiryReason(kNow + Duration(1), kNow), Refusal::kQueueTime);
   EXPECT_EQ(EarlyEnd(Refusal::kDeadline, Bounds()).code(), Code::kDeadlineExceeded);
@@ -117,6 +117,12 @@ TEST(EarlyEndTest, HasACodeForEveryReason) {
   const absl::Status queue_time = EarlyEnd(Refusal::kQueueTime, Bounds());
   EXPECT_EQ(queue_time.code(), Code::kResourceExhausted);
   EXPECT_THAT(std::string(queue_time.message()), HasSubstr("max_queue_time (10000 ms)"));
+}
+
+TEST(EarlyEndDeathTest, KnowsNoReasonNotToLetIn) {
+  for (const Refusal reason : {Refusal::kBytes, Refusal::kTasks, Refusal::kWouldBeLate, Refusal::kPeer}) {
+    EXPECT_DEATH((void)EarlyEnd(reason, Bounds()), "a reason not to let it in");
+  }
 }
 
 TEST(RunsHereTest, SmallWorkOfAnIdleServerOrBesideThreadsThatAreAllBusy) {
