@@ -15,6 +15,7 @@ namespace triad {
 inline constexpr char kAttendMethod[] = "/triad.v1.AttentionService/Attend";
 inline constexpr char kAttendStreamMethod[] = "/triad.v1.AttentionService/AttendStream";
 inline constexpr char kForwardMethod[] = "/triad.v1.AttentionService/Forward";
+inline constexpr char kForwardStreamMethod[] = "/triad.v1.AttentionService/ForwardStream";
 
 // One call of any kind, driven step by step; each step blocks. Ends by itself after a minute, so that a broken server
 // fails a test instead of hanging it. Not thread-safe.
