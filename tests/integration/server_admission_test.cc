@@ -1,4 +1,5 @@
-// Who is let in beside others: the share of one client's address, and the time until a deadline.
+// Who is let in beside others, and who leaves: the share of one client's address, the time until a deadline, clients
+// that do not wait.
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
@@ -14,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/layer_source.h"
+#include "tests/support/await_true.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_gate_kernel.h"
 #include "tests/support/server_layers.h"
@@ -38,14 +40,15 @@ Outcome UnaryOutcome(const grpc::Status& status, const grpc::ClientContext& cont
           context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms") == 1};
 }
 
-// One item, and its reply.
+// One item, and its reply; or the end of the stream when there is none.
 template <class Reply, class Stream, class Frame>
 Outcome StreamOutcome(Stream stream, const Frame& frame) {
   Reply reply;
   stream->Write(frame);
   stream->WritesDone();
-  stream->Read(&reply);
-  stream->Finish();
+  const bool has_reply = stream->Read(&reply);
+  const grpc::Status end = stream->Finish();
+  if (!has_reply) return {.code = end.error_code(), .message = end.error_message()};
   return {reply.error().code(), reply.error().message(), reply.error().has_retry_delay()};
 }
 
@@ -157,6 +160,34 @@ TEST_P(ServerAdmissionTest, APeerPastItsBytesIsRefusedButNeverItsOnlyRequest) {
   EXPECT_TRUE(refused.has_pushback);
   gate_->Open();
   EXPECT_EQ(running->Wait().code, 0);
+}
+
+TEST_P(ServerAdmissionTest, AClientThatLeavesWhileItWaitsIsDroppedBeforeItIsComputedAndCounted) {
+  Start(TestServerOptions());
+  const auto running = Occupy();
+  Background waiting(UnixStub(), GetParam());
+  AwaitTrue([&] { return server_->server().in_flight_requests() == 2; });
+  waiting.Cancel();
+  EXPECT_EQ(waiting.Wait().code, grpc::CANCELLED);
+  // While the gate is closed.
+  AwaitTrue([&] { return server_->Metric(R"(triad_refusals_total{reason="cancelled"})") == 1; });
+  AwaitTrue([&] { return server_->server().in_flight_requests() == 1; });
+  gate_->Open();
+  EXPECT_EQ(running->Wait().code, 0);
+  EXPECT_EQ(server_->Metric("triad_compute_seconds_count"), 1);
+}
+
+TEST_P(ServerAdmissionTest, CompressedMessagesAreNotTakenIn) {
+  Start(TestServerOptions());
+  for (grpc_compression_algorithm algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext compressed;
+    compressed.set_compression_algorithm(algorithm);
+    const Outcome refused = GetParam()(*UnixStub(), compressed);
+    EXPECT_EQ(refused.code, grpc::UNIMPLEMENTED) << refused.message;
+    EXPECT_THAT(refused.message, HasSubstr("ompress"));
+    grpc::ClientContext plain;
+    EXPECT_EQ(GetParam()(*UnixStub(), plain).code, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryWayIn, ServerAdmissionTest,

@@ -343,15 +343,5 @@ TEST_F(ServerAttendTest, LivesThroughMoreRequestsThanGrpcHasMemoryFor) {
   }
 }
 
-TEST_F(ServerAttendTest, RefusesCompressedMessages) {
-  for (grpc_compression_algorithm algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
-    grpc::ClientContext context;
-    context.set_compression_algorithm(algorithm);
-    const v1::AttendRequest zeros = MakeRequest({.q_len = 0, .kv_len = 64}, 1);
-    const grpc::Status status = stub_->Attend(&context, zeros, &response_);
-    EXPECT_EQ(status.error_code(), grpc::UNIMPLEMENTED) << status.error_message();
-  }
-}
-
 }  // namespace
 }  // namespace triad

@@ -46,7 +46,6 @@ class AsyncAttend {
     thread_.join();
     return status_;
   }
-  void Cancel() { context_.TryCancel(); }
   const v1::AttendResponse& response() const { return response_; }
   grpc::ClientContext& context() { return context_; }
 
@@ -173,21 +172,6 @@ TEST(ServerLoadTest, RefusesWhatWaitedTooLong) {
   const grpc::Status status = queued.Wait();
   EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("max_queue_time"));
-  gate->Open();
-  EXPECT_TRUE(running.Wait().ok());
-}
-
-TEST(ServerLoadTest, DropsACancelledRequestBeforeItIsComputed) {
-  const auto gate = std::make_shared<Gate>();
-  TestServer server(GateOptions(), MakeGateKernel(gate));
-  gate->Close();
-  AsyncAttend running(server, OneItemRequest());
-  gate->AwaitArrivals(1);
-  AsyncAttend queued(server, OneItemRequest());
-  AwaitTrue([&] { return server.server().in_flight_requests() == 2; });
-  queued.Cancel();
-  EXPECT_EQ(queued.Wait().error_code(), grpc::CANCELLED);
-  AwaitTrue([&] { return server.Metric(R"(triad_refusals_total{reason="cancelled"})") == 1; });
   gate->Open();
   EXPECT_TRUE(running.Wait().ok());
 }
