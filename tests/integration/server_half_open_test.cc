@@ -1,6 +1,7 @@
 // Connections that begin something and do not go on: whatever was left half said, the next good request is answered.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -76,19 +77,23 @@ TEST_F(ServerHalfOpenTest, BytesThatAreNoHttp2AreHungUpOn) {
   }
 }
 
-TEST_F(ServerHalfOpenTest, HeadersAndNoMessage) {
+// Every method that takes tensors.
+class ServerHalfCallTest : public ServerHalfOpenTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ServerHalfCallTest, HeadersAndNoMessage) {
   std::vector<Http2Call> calls;
-  for (int i = 0; i < kConnections; ++i) calls.emplace_back(server_.target()).SendHeaders(kAttendMethod);
+  for (int i = 0; i < kConnections; ++i) calls.emplace_back(server_.target()).SendHeaders(GetParam());
   ExpectServes();
   for (Http2Call& call : calls) call.connection().Reset();
 }
 
-TEST_F(ServerHalfOpenTest, HalfAMessage) {
+// No half of a message is looked at, so that it does not matter whose message it is.
+TEST_P(ServerHalfCallTest, HalfAMessage) {
   const std::string message = MakeRequest({.q_len = 64, .kv_len = 64}, /*seed=*/1).SerializeAsString();
   const std::string half = MessageHead(static_cast<uint32_t>(message.size())) + message.substr(0, message.size() / 2);
   std::vector<Http2Call> calls;
   for (int i = 0; i < kConnections; ++i) {
-    calls.emplace_back(server_.target()).SendHeaders(kAttendMethod);
+    calls.emplace_back(server_.target()).SendHeaders(GetParam());
     EXPECT_EQ(calls.back().SendData(half), half.size());
   }
   EXPECT_EQ(server_.server().in_flight_requests(), 0) << "what has not been read whole is not accepted";
@@ -96,17 +101,21 @@ TEST_F(ServerHalfOpenTest, HalfAMessage) {
   for (Http2Call& call : calls) call.connection().Reset();
 }
 
-TEST_F(ServerHalfOpenTest, AMessageThatIsCutShortEndsItsCall) {
+TEST_P(ServerHalfCallTest, AMessageThatIsCutShortEndsItsCall) {
   const std::string message = OneItemRequest().SerializeAsString();
   for (const std::string& data : {MessageHead(static_cast<uint32_t>(message.size()) + 1) + message,
                                   MessageHead(5).substr(0, 3), MessageHead(0xffffffff) + message, "\x07" + message}) {
     Http2Call call(server_.target());
-    call.SendHeaders(kAttendMethod);
+    call.SendHeaders(GetParam());
     call.SendData(data, /*is_end=*/true);
     call.AwaitEnd();
     ExpectServes();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(EveryMethod, ServerHalfCallTest,
+                         ::testing::Values(kAttendMethod, kAttendStreamMethod, kForwardMethod, kForwardStreamMethod),
+                         [](const auto& method) { return std::string(std::strrchr(method.param, '/') + 1); });
 
 TEST_F(ServerHalfOpenTest, AWholeCallInPlainBytesIsAnswered) {
   const std::string message = OneItemRequest().SerializeAsString();
