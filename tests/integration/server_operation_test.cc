@@ -1,14 +1,17 @@
-// What operators see: health, reflection, GetServerInfo, and the HTTP pages.
+// What operators see: health, reflection, GetServerInfo, the HTTP pages, and the log.
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/cpu.h"
 #include "tests/support/raw_connection.h"
 #include "tests/support/server_fixture.h"
 #include "tests/support/server_raw_call.h"
@@ -86,6 +89,32 @@ TEST(ServerInfoTest, SaysWhatTheServerIsAndAccepts) {
   EXPECT_EQ(info.limits().max_peer_in_flight_bytes(), options.max_in_flight_bytes / 2);
   EXPECT_EQ(info.limits().max_head_sequences(), 1 << 20);
   EXPECT_EQ(info.limits().max_layer_weights_bytes(), options.max_layer_weights_bytes);
+}
+
+// What a server with these options logs until it serves.
+std::string LogOfStart(ServerOptions options) {
+  const TemporaryFolder folder;
+  options.listen = {absl::StrCat("unix:", (folder.path() / "server.sock").string())};
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* const stream = open_memstream(&text, &size);
+  Log log(LogFormat::kJson, stream);
+  EXPECT_TRUE(Server::Start(options, log).ok());
+  std::fclose(stream);
+  std::string lines(text, size);
+  std::free(text);
+  return lines;
+}
+
+TEST(ServerLogTest, SaysHowManyThreadsComputeAndWhy) {
+  ServerOptions options = TestServerOptions();
+  options.threads = 3;
+  EXPECT_THAT(LogOfStart(options), HasSubstr(R"("threads":"3","threads_reason":"--threads=3")"));
+  options.threads = 0;
+  const CpuBudget budget = ReadCpuBudget();
+  EXPECT_NE(budget.reason, "");
+  EXPECT_THAT(LogOfStart(options), HasSubstr(absl::StrCat(R"("threads":")", budget.threads, R"(","threads_reason":")",
+                                                          budget.reason, "\"")));
 }
 
 TEST(ServerPagesTest, MetricsAreThereFromTheStart) {
