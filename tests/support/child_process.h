@@ -20,7 +20,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Sends `signal` and waits for the end. The exit status, or -1 when a signal ended it.
+  // Sends `signal`, unless it is 0, and waits for the end. The exit status, or -1 when a signal ended it.
   int End(int signal);
 
  private:

@@ -61,7 +61,13 @@ ServerProcess::~ServerProcess() {
 
 std::shared_ptr<grpc::Channel> ServerProcess::NewChannel() const { return OpenChannel(target_); }
 
-int ServerProcess::Stop() { return process_->End(SIGTERM); }
+void ServerProcess::BeginStop() {
+  is_stopping_ = true;
+  kill(process_->pid(), SIGTERM);
+}
+
+// A second SIGTERM would end the process at once.
+int ServerProcess::Stop() { return process_->End(is_stopping_ ? /*signal=*/0 : SIGTERM); }
 
 int64_t ServerProcess::Threads(const std::string& prefix) const {
   int64_t count = 0;

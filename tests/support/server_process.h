@@ -33,7 +33,9 @@ class ServerProcess {
   // Threads whose names begin with `prefix`.
   int64_t Threads(const std::string& prefix) const;
 
-  // Sends SIGTERM and waits. The exit status.
+  // Sends SIGTERM, and does not wait. Once.
+  void BeginStop();
+  // Sends SIGTERM unless BeginStop has, and waits. The exit status.
   int Stop();
 
  private:
@@ -42,6 +44,7 @@ class ServerProcess {
 
   int log_ = -1;  // what the process logs
   std::unique_ptr<ChildProcess> process_;
+  bool is_stopping_ = false;
   std::string target_;
   std::string http_address_;
 };
