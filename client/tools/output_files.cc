@@ -15,7 +15,9 @@ bool AreOneFile(const std::string& a, const std::string& b) {
   std::error_code error;  // of a path that is not there, or not to be looked at: then the paths decide
   if (fs::exists(a, error) && !fs::is_regular_file(a, error)) return false;
   const auto resolved = [&error](const std::string& path) {
-    return fs::weakly_canonical(fs::absolute(BehindLinks(path), error), error);
+    const fs::path absolute = fs::absolute(BehindLinks(path), error);
+    const fs::path found = fs::weakly_canonical(absolute, error);
+    return error ? absolute.lexically_normal() : found;
   };
   return fs::equivalent(a, b, error) || resolved(a) == resolved(b);
 }

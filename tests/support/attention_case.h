@@ -23,8 +23,9 @@ struct Answer {
 // The request of a content, in guarded memory at even and odd addresses, and room for its answer.
 class AttentionCase {
  public:
-  // Ends the test program when validation refuses the request: cases are legal.
+  // Borrows `content`. Ends the test program when validation refuses the request: cases are legal.
   explicit AttentionCase(const AttentionContent& content);
+  explicit AttentionCase(AttentionContent&&) = delete;
   AttentionCase(const AttentionCase&) = delete;
   AttentionCase& operator=(const AttentionCase&) = delete;
 

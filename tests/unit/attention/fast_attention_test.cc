@@ -97,7 +97,8 @@ int64_t ScratchAfterDecode(float value) {
 // To look at all of them for each item, a request of 65,000 sequences took seconds.
 TEST(FastAttentionTest, AnItemLooksAtNoSequenceButItsOwn) {
   const auto kernel = FastAttention::Create(DetectInstructionSet());
-  const AttentionCase attention_case(RandomContent({.batch = 3, .q_len = 2, .kv_len = 40}));
+  const AttentionContent content = RandomContent({.batch = 3, .q_len = 2, .kv_len = 40});
+  const AttentionCase attention_case(content);
   Scratch scratch;
   ASSERT_TRUE(RunAll(**kernel, attention_case.problem(), attention_case.outputs(), scratch).ok());
   const std::vector<std::byte> expected = attention_case.OutputBytes();

@@ -19,7 +19,8 @@ struct Planned {
 class ItemCostTest : public testing::Test {
  protected:
   Planned Plan(const AttentionOptions& options) const {
-    const AttentionCase attention_case(RandomContent(options));
+    const AttentionContent content = RandomContent(options);
+    const AttentionCase attention_case(content);
     Planned planned;
     for (const WorkItem& item : kernel_->Plan(attention_case.problem())) {
       planned.flop += item.flop;

@@ -48,6 +48,12 @@ TEST(OutputFilesTest, DifferentFilesAndNoneAreNoFault) {
   EXPECT_FALSE(fs::exists(TempPath("a")));
 }
 
+TEST(OutputFilesTest, PathsThatLeadNowhereAreNotOneFileForThat) {
+  for (const char* loop : {"loop1", "loop2"}) fs::create_symlink(TempPath(loop), TempPath(loop));
+  const absl::Status status = CheckOutputs({{"--a", TempPath("loop2/a")}}, {{"--c", TempPath("loop1/c")}});
+  EXPECT_EQ(status.message().substr(0, 24), "--a cannot be written: /");
+}
+
 TEST(OutputFilesTest, WhatCannotBeWrittenIsToldByItsFlag) {
   const absl::Status status = CheckOutputs({{"--a", TempPath("none/a")}}, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
