@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/attention/fused_geometry.h"
 #include "core/attention/row_product.h"
 
 namespace triad {
@@ -16,8 +17,6 @@ constexpr double kReturnedWeight = 80;
 constexpr double kModifiedScore = 32;
 // An item takes 0.1 to 0.4 us beside its rows: 10,000 sequences of one token, or as many heads.
 constexpr double kItem = 3e4;
-// Few rows take as long as memory brings their keys and values, and that is as long as so many rows compute.
-constexpr double kRowsOfMemory = 16;
 
 double FlopOfScore(const AttentionProblem& problem) {
   double flop = 2 * static_cast<double>(problem.qk_head_dim + problem.v_head_dim) + kScore;
@@ -34,7 +33,8 @@ void SetCosts(const AttentionProblem& problem, std::vector<WorkItem>& items) {
   const double share = FlopOfScore(problem) / flop_of_products;
   for (WorkItem& item : items) {
     const int64_t rows = item.rows_of_head();
-    const double waiting = rows <= kFewRows ? kRowsOfMemory / static_cast<double>(std::max<int64_t>(rows, 1)) : 1;
+    // Few rows take as long as memory does; of others, what fills their strips is in the flop.
+    const double waiting = rows <= kFewRows ? kLeastSplitRows / static_cast<double>(std::max<int64_t>(rows, 1)) : 1;
     item.cost = item.flop * share * waiting + kItem;
   }
 }
